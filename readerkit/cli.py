@@ -19,7 +19,7 @@ from readerkit.errors import EstimateError, ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
 from readerkit.system.output import OutputError
-from readerkit.system.screen import screen_columns
+from readerkit.terminal.folded import screen_columns
 from readerkit.terminal.group import LateGroup
 
 # A command's module, and what --help says of it.

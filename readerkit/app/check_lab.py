@@ -13,8 +13,7 @@ from readerkit.content.strict_yaml import parse_yaml
 from readerkit.errors import ReaderkitError
 from readerkit.labs import measured, results
 from readerkit.labs.budget import check_budget, read_hand_in
-from readerkit.labs.checklist_item import ChecklistItem
-from readerkit.labs.lab import Lab
+from readerkit.labs.lab import ChecklistItem, Lab
 from readerkit.labs.reading import READINGS, belongs, check_reading
 from readerkit.labs.results import Result
 from readerkit.upstreams.store import blob_id

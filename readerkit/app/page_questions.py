@@ -1,21 +1,25 @@
-"""Reads for the site what each quiz asks: topics, objectives, and every question."""
+"""Reads what quizzes ask: topics and questions for the site, one for a text."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from readerkit.app.own_figures import OwnFigures, OwnLacking
 from readerkit.app.quiz_banks import QuizBanks
+from readerkit.errors import ReaderkitError
 from readerkit.model import addresses
 from readerkit.model.expression import Number
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.page_key import Asked
+from readerkit.render.html.fences import Ask, InlineQuestion
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
-from readerkit.wording.next_command import written
+from readerkit.wording.meant_name import choose
+from readerkit.wording.next_command import typed, written
 
 SEEDS = (0, 1, 2)
 """Of the variants that a page without a server asks."""
@@ -149,3 +153,36 @@ def _asked(bank: Bank, topic: str, names: Sequence[str]) -> TopicQuestions:
 
 def _command(phase: int, topic: str) -> str:
     return written("quiz", str(phase), "--topic", topic)
+
+
+def asking(read: Callable[[], list[Bank]]) -> Ask:
+    """Return what finds questions in the banks, which are read when one is sought."""
+    banks = cache(read)
+
+    def ask(name: str) -> InlineQuestion:
+        if not (found := banks()):
+            make = typed("quiz", "new", "--help")
+            raise ReaderkitError(f"no question '{name}': this book has no quiz: {make}")
+        homes = {each: bank for bank in found for each in bank.questions}
+        if name not in homes:
+            choose("question", name, homes)  # names the near ones
+            raise ReaderkitError(f"no question '{name}': expected a whole name")
+        bank = homes[name]
+        if name not in bank.shared().questions:
+            raise ReaderkitError(
+                f"question '{name}' is about the reader's own figures, which a text "
+                "for everybody has not"
+            )
+        return _inline(bank, name)
+
+    return ask
+
+
+def _inline(bank: Bank, name: str) -> InlineQuestion:
+    question, rules = bank.questions[name], bank.rules
+    seeds = SEEDS if question.parameters else SEEDS[:1]
+    asked = [
+        Asked(question, seed, rules.version, bank.variant(name, seed)) for seed in seeds
+    ]
+    page = addresses.quiz_topic_page(rules.phase, question.topic)
+    return InlineQuestion(rules.phase, page, asked)

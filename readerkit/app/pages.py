@@ -12,14 +12,19 @@ from types import MappingProxyType
 
 from readerkit.app.chapter_functions import chapter_functions
 from readerkit.app.folders import read_at_most, shipped_book
-from readerkit.app.inline_questions import asking
 from readerkit.app.interface_words import read_search_words, say_of_estimates
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
 from readerkit.app.mini_names import SAYS
 from readerkit.app.page_estimates import computing, work_out
-from readerkit.app.page_questions import OwnAsked, checks, phase_views, read_banks
+from readerkit.app.page_questions import (
+    OwnAsked,
+    asking,
+    checks,
+    phase_views,
+    read_banks,
+)
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import MINIS, Sources

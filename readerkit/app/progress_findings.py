@@ -14,8 +14,7 @@ from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.budget.ledger_export import as_json_lines, as_markdown
 from readerkit.errors import ReaderkitError
 from readerkit.labs import PHASE
-from readerkit.labs.checklist_item import ChecklistItem
-from readerkit.labs.lab import LABS
+from readerkit.labs.lab import LABS, ChecklistItem
 from readerkit.labs.progress import OBJECTIVES, Findings, Mastery, Spend
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history_rows import timestamp

@@ -1,4 +1,4 @@
-"""Reads the records there are, and asks them about lines."""
+"""Reads what runs left: records, asked about lines, and the recorded mechanisms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from readerkit.app.library import Library, warn
 from readerkit.content.book import MINIS, Sources
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.executed_lines import LitLines, lit
+from readerkit.evidence.played import FORMAT, Mechanisms, Played
 from readerkit.evidence.record import PROGRAM, Record, parts_of
 from readerkit.evidence.relevance import Evidence
+from readerkit.model import stored
 from readerkit.model.anchor import Span
-from readerkit.model.freshness import Change, outdated
+from readerkit.model.freshness import Change, digest, outdated
 from readerkit.model.git_names import parse_path
 from readerkit.upstreams.store import blob_id
 
@@ -116,3 +118,30 @@ def _read(
     if parsed is not None:
         parsed[text] = record
     return record if upstream in ("", MINIS, *record.pins) else None
+
+
+FILE = "annotations/mechanisms.json"
+MAKE = "python -m tools.make_mechanisms"
+
+
+def read_played(library: Library) -> dict[str, Played]:
+    """Return every mechanism that was recorded; none, in a book without them.
+
+    Raises:
+        ContentError: a file that cannot be read.
+    """
+    path = library.root / FILE
+    if not path.is_file():
+        return {}
+    text = read_at_most(path, library.root).decode("utf-8", "replace")
+    what = {"what": "file of mechanisms", "expected": f"{MAKE} --all"}
+    file = stored.parse(text, Mechanisms, FILE, version=FORMAT, **what)
+    today: dict[str, str] = {}
+    if MINIS in library.book.upstreams:
+        minis = library.sources(library.book.upstreams[MINIS])
+        made_from = {part for run in file.runs.values() for part in run.made_from}
+        today = {p: digest(minis.read(p)) for p in minis.paths if p in made_from}
+    return {
+        name: Played(name, run, tuple(outdated(run.made_from, today)))
+        for name, run in file.runs.items()
+    }

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from readerkit.app.check_claims import hold_claims
+from readerkit.app.check_claims import claimed_upstreams, hold_claims
 from readerkit.app.library import Library, save_lock
 from readerkit.content.annotations import Annotation
 from readerkit.content.book import (
@@ -19,13 +19,36 @@ from readerkit.content.book import (
     resolve_each,
     resolve_notes,
 )
-from readerkit.errors import ContentError, ContentFault
+from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.here import author_of, head_of, top_of
 from readerkit.wording.numbers import counted
 
 Page = tuple[Sources, list[Note]]
+
+
+def to_lock(library: Library, name: str | None) -> list[Upstream]:
+    """Return the upstream that was named, else each whose code a book is held against.
+
+    Raises:
+        ReaderkitError: it is a folder.
+    """
+    book = library.book
+    if name:
+        chosen = library.upstream(name)
+        if not chosen.is_locked:
+            raise ReaderkitError(f"{name} is a folder of this book: it has no lock")
+        return [chosen]
+    locked = {
+        *(
+            each
+            for each in claimed_upstreams(library)
+            if each in book.locks or book.upstreams[each].is_living
+        ),
+        *filter(book.anchored_in, book.upstreams),
+    }
+    return [each for name, each in book.upstreams.items() if name in locked]
 
 
 def update_locks(

@@ -126,63 +126,31 @@ def annotate(
         readerkit annotate --tour fsdp2-step
         readerkit annotate --check
     """
-    from contextlib import nullcontext
-
-    from readerkit.app.interface_words import known_language
-    from readerkit.app.library import open_library, writing
-
-    is_filtered = any(filters.values())
-    of_some = bool(note_id or tour or is_filtered)
+    of_some = bool(note_id or tour or any(filters.values()))
     _refuse_mixed(check=check, strict=strict, update=update_lock, of_some=of_some)
     if form and not check:
         raise click.UsageError("--format is for --check: add it")
     if form and as_json and form != "json":
         raise click.UsageError(f"--json and --format {form} exclude each other")
     if check:
+        from readerkit.terminal.check_report import check_and_print
+
         form = "json" if as_json else form or "text"
-        _check(upstream, book, strict=strict, claims=claims, form=form)
+        check_and_print(upstream, book, strict=strict, claims=claims, form=form)
         return
-    with writing() if update_lock else nullcontext():
-        library = open_library(book, whole=update_lock)
-        group = None
-        if schema:
-            _print_schema(library, schema)
-            return
-        language = known_language(lang, library)
-        if tour is not None:
-            from readerkit.terminal.tour import show_tour
+    from readerkit.app.library import open_library
 
-            if upstream or is_filtered or claims:
-                raise click.UsageError("--tour is shown whole: leave out the rest")
-            show_tour(library, tour, language, as_json=as_json, pager=pager)
-            return
-        if claims and upstream is not None and note_id is None:
-            from readerkit.app.check_claims import entry_named
-            from readerkit.app.quiz_banks import refuse_in_exam
-            from readerkit.terminal.proofs import show_proofs
-
-            entry = entry_named(library, upstream)
-            upstream, note_id = None, entry.id
-            if entry.id not in library.book.annotations:
-                refuse_in_exam(f"annotate {entry.id} --claims", entry.id)
-                show_proofs(library, entry, language, as_json=as_json, pager=pager)
-                return
-        elif upstream is not None and note_id is None:
-            upstream, note_id, group = _named(upstream, library)
-        if claims and note_id is None:
-            raise click.UsageError("--claims is for one ID, or for --check: add it")
-        if update_lock:
-            _update_lock(
-                library, upstream, is_one=bool(note_id or group), as_json=as_json
-            )
-        elif note_id is not None:
-            if is_filtered:
-                raise click.UsageError("one note is shown whole: leave out the filters")
-            how = {"as_json": as_json, "pager": pager, "claims": claims}
-            _show_one(library, upstream, note_id, lang, **how)
-        else:
-            shown = {"as_json": as_json, "pager": pager, "language": language}
-            _list(library, upstream, group, filters, **shown)
+    shown = {"as_json": as_json, "pager": pager, "claims": claims}
+    if schema:
+        _print_schema(open_library(book), schema)
+    elif update_lock:
+        _update_lock(book, upstream, claims=claims, as_json=as_json)
+    elif tour is not None:
+        if upstream or any(filters.values()) or claims:
+            raise click.UsageError("--tour is shown whole: leave out the rest")
+        _show_tour(open_library(book), tour, lang, as_json=as_json, pager=pager)
+    else:
+        _show(open_library(book), upstream, note_id, lang, filters, **shown)
 
 
 def _refuse_mixed(*, check: bool, strict: bool, update: bool, of_some: bool) -> None:
@@ -195,6 +163,55 @@ def _refuse_mixed(*, check: bool, strict: bool, update: bool, of_some: bool) -> 
             "--check and --update-lock are for a whole upstream: leave out the ID "
             "and the filters"
         )
+
+
+def _show_tour(
+    library: Library, tour: str, lang: str | None, *, as_json: bool, pager: bool
+) -> None:
+    from readerkit.app.interface_words import known_language
+    from readerkit.terminal.tour import show_tour
+
+    language = known_language(lang, library)
+    show_tour(library, tour, language, as_json=as_json, pager=pager)
+
+
+def _show(
+    library: Library,
+    upstream: str | None,
+    note_id: str | None,
+    lang: str | None,
+    filters: dict[str, str | None],
+    *,
+    as_json: bool,
+    pager: bool,
+    claims: bool,
+) -> None:
+    """Show one note, what proves the sentences of an entry, or a list of notes."""
+    from readerkit.app.interface_words import known_language
+
+    language, group = known_language(lang, library), None
+    how = {"as_json": as_json, "pager": pager}
+    if upstream is not None and note_id is None and claims:
+        from readerkit.app.check_claims import entry_named
+        from readerkit.app.quiz_banks import refuse_in_exam
+        from readerkit.terminal.proofs import show_proofs
+
+        entry = entry_named(library, upstream)
+        if entry.id not in library.book.annotations:
+            refuse_in_exam(f"annotate {entry.id} --claims", entry.id)
+            show_proofs(library, entry, language, **how)
+            return
+        upstream, note_id = None, entry.id
+    elif upstream is not None and note_id is None:
+        upstream, note_id, group = _named(upstream, library)
+    if note_id is None and claims:
+        raise click.UsageError("--claims is for one ID, or for --check: add it")
+    if note_id is None:
+        _list(library, upstream, group, filters, language=language, **how)
+    elif any(filters.values()):
+        raise click.UsageError("one note is shown whole: leave out the filters")
+    else:
+        _show_one(library, upstream, note_id, lang, claims=claims, **how)
 
 
 def _named(name: str, library: Library) -> tuple[str | None, str | None, Group | None]:
@@ -241,65 +258,23 @@ def _list(
 
 
 def _update_lock(
-    library: Library, upstream: str | None, *, is_one: bool, as_json: bool
+    book: Path | None, upstream: str | None, *, claims: bool, as_json: bool
 ) -> None:
-    from readerkit.app.check_claims import claimed_upstreams
-    from readerkit.app.write_locks import update_locks
+    from readerkit.app.library import open_library, writing
+    from readerkit.app.write_locks import to_lock, update_locks
 
-    if is_one:
-        raise click.UsageError("--update-lock is for a whole upstream")
-    if upstream:
-        chosen = [library.upstream(upstream)]
-        if not chosen[0].is_locked:
-            name = chosen[0].name
-            raise ReaderkitError(f"{name} is a folder of this book: it has no lock")
-    else:
-        book, claimed = library.book, claimed_upstreams(library)
-        locked = {
-            *(n for n in claimed if n in book.locks or book.upstreams[n].is_living),
-            *filter(book.anchored_in, book.upstreams),
-        }
-        chosen = [each for name, each in book.upstreams.items() if name in locked]
-    results = update_locks(library, chosen, say=not as_json)
+    if claims:
+        raise click.UsageError("--claims is for one ID, or for --check: add it")
+    with writing():
+        library = open_library(book, whole=True)
+        if upstream and (named := _named(upstream, library)[0]) is None:
+            raise click.UsageError("--update-lock is for a whole upstream")
+        chosen = to_lock(library, named if upstream else None)
+        results = update_locks(library, chosen, say=not as_json)
     if as_json:
         print_json(results)
     elif not chosen:
         click.echo("this book has no notes: there is nothing to lock")
-
-
-def _check(
-    upstream: str | None,
-    book: Path | None,
-    *,
-    strict: bool,
-    claims: bool,
-    form: str,
-) -> None:
-    """Hold a book, or one upstream of it; whatever is wrong is told at once."""
-    from readerkit.app.check_claims import print_unproved
-    from readerkit.app.check_locks import Report, check
-    from readerkit.app.folders import shipped_book
-    from readerkit.app.library import open_library
-    from readerkit.system.output import printing
-    from readerkit.terminal.check_findings import print_findings
-    from readerkit.terminal.lock_report import print_report
-
-    report = Report()
-    try:
-        library = open_library(book, whole=True)
-        if upstream and (upstream in library.book.annotations):
-            raise click.UsageError("--check is for a whole upstream: leave out the ID")
-        chosen = library.upstream(upstream) if upstream else None
-        check(library, chosen, report, strict=strict, claims=claims)
-    except ReaderkitError as error:  # a book that cannot be opened has faults too
-        report.add(error)
-    with printing():
-        print_findings(report, form, book or shipped_book())
-        if claims and form == "text":
-            print_unproved(report.claims)
-    report.refuse()
-    if form == "text":
-        print_report(report)
 
 
 def _print_schema(library: Library, kind: str) -> None:
@@ -361,11 +336,7 @@ def _show_one(
 
 
 def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
-    """Return the note that was meant, of the upstream if one is named.
-
-    Raises:
-        ReaderkitError: no such note, several, or one on another upstream.
-    """
+    """Return the note that was meant, of the upstream if one is named."""
     book = library.book
     on = library.upstream(upstream).name if upstream else None
     ids = [note.id for note in book.annotations.values() if on in (None, note.upstream)]

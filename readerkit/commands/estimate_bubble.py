@@ -13,9 +13,8 @@ from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.commands.shown_options import brief_option, show
-from readerkit.system.screen import screen_columns
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import tell
+from readerkit.terminal.folded import screen_columns, tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
@@ -105,7 +104,7 @@ def bubble(
 
 def _fitting(grid: str) -> str:
     """Return a grid as wide as the terminal; what is no terminal takes it whole."""
-    from readerkit.render.grid_blocks import in_blocks
+    from readerkit.render.schedule_picture import in_blocks
 
     return in_blocks(grid, screen_columns()) if sys.stdout.isatty() else grid
 
@@ -136,7 +135,7 @@ def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], lis
 
 
 def _draw(pipeline: Pipeline, svg: Path) -> None:
-    from readerkit.render.schedule_svg import schedule_svg
+    from readerkit.render.schedule_picture import schedule_svg
     from readerkit.upstreams.store import write_atomically
 
     if not svg.parent.is_dir():

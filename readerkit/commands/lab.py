@@ -25,8 +25,7 @@ from readerkit.terminal.run_mini import Forwarding
 from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
 if TYPE_CHECKING:
-    from readerkit.labs.checklist_item import ChecklistItem
-    from readerkit.labs.lab import Lab
+    from readerkit.labs.lab import ChecklistItem, Lab
 
 TOPIC = "lab-03"
 
@@ -165,9 +164,8 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
     """Print what was asked for, and draw all of it beside the result."""
     from readerkit.labs.answers import answers
     from readerkit.labs.results import DdpResult, read_result
-    from readerkit.render.lab_answers import print_answers
+    from readerkit.render.lab_figures import Bars, bar_plot, print_answers
     from readerkit.render.note_view import console
-    from readerkit.render.plot import Bars, bar_plot
     from readerkit.upstreams.store import write_atomically
 
     result = read_result(DdpResult, "01", path)

@@ -20,7 +20,7 @@ from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.labs.checklist_item import ChecklistItem
+    from readerkit.labs.lab import ChecklistItem
     from readerkit.labs.progress import Line
 
 
@@ -103,7 +103,7 @@ def _lines(
 def _diagram(library: Library) -> ChecklistItem:
     """Return whether each claim of the block's diagram holds in the pinned source."""
     from readerkit.app.pages import read_writing
-    from readerkit.labs.checklist_item import ChecklistItem
+    from readerkit.labs.lab import ChecklistItem
     from readerkit.site.build import BuildCache, open_sources
 
     what = "the tensor-parallel block's diagram, checked against the source"

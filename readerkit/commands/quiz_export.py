@@ -83,9 +83,9 @@ def export(
 def _history() -> bytes:
     from readerkit.app.folders import data_folder
     from readerkit.app.quiz_banks import HISTORY, open_history, tell_damage
+    from readerkit.quiz.history import salvaged
     from readerkit.quiz.history_file import DamagedHistory
     from readerkit.quiz.history_rows import timestamp
-    from readerkit.quiz.history_salvage import salvaged
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import exported
     from readerkit.wording.next_command import typed

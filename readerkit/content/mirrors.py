@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import force_setattr, replace
 
-from readerkit.content.bound import Count
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind, Place
 from readerkit.content.translations import (
@@ -39,6 +39,62 @@ from readerkit.model.base import (
     rules,
     where,
 )
+from readerkit.model.expression import (
+    ExpressionError,
+    calls_in,
+    evaluate,
+    names_in,
+    parse_expression,
+)
+
+ANYTHING = "anything"
+"""What values may be apart where they come out of memory that is not theirs."""
+NAMES = (
+    *("world", "rank", "layers", "microbatches", "chunks", "parameters"),
+    *("tokens", "hidden", "vocabulary", "layer_bytes"),
+)
+"""Sizes of a run that a bound may speak of; ``parameters`` counts tensors, ``tokens``
+are those of a rank's batch, ``layer_bytes`` the parameters of one layer."""
+MAX_LENGTH = 80
+_EXPECTED = f"a formula of numbers and the names {', '.join(NAMES)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFormula:
+    """A bound as it was written."""
+
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> BoundFormula:
+        """Return a bound that ``evaluate`` understands.
+
+        Raises:
+            ValueError: anything else than such an expression; says what was expected.
+        """
+        if len(text) > MAX_LENGTH:
+            raise ValueError(f"at most {MAX_LENGTH} characters")
+        count = cls(text)
+        if text == ANYTHING:
+            return count
+        try:
+            tree = parse_expression(text)
+            known = names_in(tree) <= set(NAMES) and not calls_in(tree)
+            count.evaluate(dict.fromkeys(NAMES, 1))
+        except ExpressionError as error:
+            raise ValueError(f"{_EXPECTED} ({error})") from None
+        if not known:
+            raise ValueError(_EXPECTED)
+        return count
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int | float:
+        """Return its value for a run.
+
+        Raises:
+            ExpressionError: an expression that ``parse`` would refuse.
+        """
+        return math.inf if self.text == ANYTHING else evaluate(self.text, sizes)
+
 
 Comparisons = Annotated[tuple[Name, ...], SOME, ONCE]
 Bound = Annotated[
@@ -99,11 +155,11 @@ class AllowedDifferences(Claimed, frozen=True):
     def each(self) -> Iterator[Difference]:
         """Yield every difference that it allows."""
         for event in self.events:
-            most = Count.parse(str(event.at_most))
+            most = BoundFormula.parse(str(event.at_most))
             keys = (event.phase, event.op, event.group)
             yield Difference(self.what, most, self.why, *keys)
         if self.at_most is not None:
-            most = Count.parse(str(self.at_most))
+            most = BoundFormula.parse(str(self.at_most))
             yield Difference(self.what, most, self.why, note=self.note)
 
 
@@ -112,7 +168,7 @@ class Difference:
     """One way in which the sides of a comparison may differ, how often, and why."""
 
     what: DifferenceKind
-    at_most: Count
+    at_most: BoundFormula
     """Events on one rank; of ``values`` and ``memory``: how far they may be apart."""
     why: str
     phase: str = ""
@@ -130,7 +186,7 @@ def _words(texts: Iterable[str]) -> Iterator[str]:
 
 def _bound_problems(bound: int | float | str) -> Iterator[Problem]:
     try:
-        Count.parse(str(bound))
+        BoundFormula.parse(str(bound))
     except ValueError as error:
         yield "wrong value for 'at_most'", f"'{bound}'", str(error)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from readerkit.budget import BudgetGuard, Job, Price, show_usd
 from readerkit.budget.money import MAX_AGE_DAYS
 from readerkit.errors import OVER_CEILING, BudgetError, CeilingError, ContentError
-from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.labs.lab import ChecklistItem
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from readerkit.estimate.collectives import bus_bandwidth
-from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.labs.lab import ChecklistItem
 from readerkit.labs.results import (
     DdpResult,
     DdpStep,

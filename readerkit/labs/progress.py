@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from readerkit.budget import Ceilings, show_usd
 from readerkit.labs import PHASE
-from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.labs.lab import ChecklistItem
 from readerkit.wording.next_command import typed
 
 OBJECTIVES = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from readerkit.content.annotations import Annotation
-from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.labs.lab import ChecklistItem
 from readerkit.wording.numbers import counted
 
 TOPIC = "lab-03"

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, convert
 from msgspec.structs import asdict
@@ -22,6 +22,7 @@ from readerkit.quiz.history_file import (
     HistoryError,
     copied_from,
     is_there,
+    rows_left,
 )
 from readerkit.quiz.history_rows import (
     AnswerRow,
@@ -32,6 +33,9 @@ from readerkit.quiz.history_rows import (
     Suspension,
 )
 from readerkit.quiz.history_schema import MIGRATIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Row = TypeVar("Row")
 
@@ -305,3 +309,18 @@ def _session(row: dict[str, Any]) -> SessionRow:
     told = {"official": bool(row["official"])}
     told |= {name: json.loads(row[name]) for name in ("questions", "figures")}
     return convert({**row, **told}, SessionRow)
+
+
+def salvaged(path: Path) -> History:
+    """Return a history in memory, of the rows that a damaged file still gives."""
+    kept = sqlite3.connect(":memory:", isolation_level=None)
+    history = History(path, copied=kept)  # makes the tables
+    kept.execute("PRAGMA foreign_keys = OFF")  # an answer may outlive its session
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    for table, row in rows_left(path, [name for [name] in kept.execute(tables)]):
+        columns = ", ".join(row)
+        slots = ", ".join(f":{name}" for name in row)
+        insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({slots})"
+        with suppress(sqlite3.Error):  # a row that fits no table is lost
+            kept.execute(insert, row)
+    return history

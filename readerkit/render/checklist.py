@@ -10,7 +10,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from readerkit.labs.checklist_item import ChecklistItem
+from readerkit.labs.lab import ChecklistItem
 from readerkit.render.terminal_safe import visible_line
 
 _MARKS = {

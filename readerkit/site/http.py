@@ -1,9 +1,11 @@
-"""What the served site answers at all: requests under its own name, well formed."""
+"""What the served site answers at all: requests under its own name, or a fault."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import traceback
+from html import escape
 
 import h11
 from starlette.exceptions import HTTPException
@@ -11,6 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from readerkit.errors import ReaderkitError
+from readerkit.model import addresses
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000
@@ -110,3 +115,30 @@ class Protocol(H11Protocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+
+
+_FAULT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{path} · readerkit</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'self'; style-src 'self'; connect-src 'self'">
+<link rel="stylesheet" href="{root}theme/site.css"></head>
+<body><main id="content"><h1>{title}</h1>
+<pre class="warning" role="alert">{said}</pre>
+<p><a href="{root}index.html">The first page of the site</a></p></main>
+</body></html>
+"""
+
+
+def fault_page(path: str, title: str, said: str) -> bytes:
+    """Return a page that tells why there is no other, and follows its mending."""
+    root = addresses.to_root(path)
+    texts = {"root": root, "path": path, "title": title, "said": said}
+    return _FAULT.format_map({k: escape(text) for k, text in texts.items()}).encode()
+
+
+def said_of(error: Exception) -> str:
+    """Return an error's message; of one that nobody foresaw, its name."""
+    if isinstance(error, ReaderkitError):
+        return str(error)
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"

@@ -35,15 +35,16 @@ from readerkit.errors import ReaderkitError
 from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.site.build import SERVED_ONLY, BuildCache, Files, make_site
-from readerkit.site.fault import fault_page, said_of
 from readerkit.site.http import (
     HEADERS,
     HOST,
     OwnNameOnly,
     Protocol,
     answer,
+    fault_page,
     names_of,
     own_body,
+    said_of,
 )
 from readerkit.site.inputs import Inputs
 from readerkit.site.quiz_forms import Form, QuizDesk

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
-from readerkit.anchors.call import read_call
 from readerkit.anchors.highlight import highlight
-from readerkit.anchors.pattern import Pattern
+from readerkit.anchors.pattern import Pattern, read_call
 from readerkit.anchors.propose import propose
 from readerkit.errors import AnchorError
 from tests.content.test_annotations import library, sources

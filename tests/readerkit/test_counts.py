@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from readerkit.content.bound import MAX_LENGTH, Count
+from readerkit.content.mirrors import MAX_LENGTH, BoundFormula
 
 SIZES = {
     "world": 4,
@@ -29,13 +29,13 @@ SIZES = {
     ],
 )
 def test_a_bound_is_computed_from_the_sizes_of_a_run(text, value):
-    assert Count.parse(text).evaluate(SIZES) == value
+    assert BoundFormula.parse(text).evaluate(SIZES) == value
 
 
 def test_values_out_of_foreign_memory_may_be_anything():
-    assert Count.parse("anything").evaluate({}) == math.inf
+    assert BoundFormula.parse("anything").evaluate({}) == math.inf
     with pytest.raises(ValueError):
-        Count.parse("anything + 1")
+        BoundFormula.parse("anything + 1")
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_values_out_of_foreign_memory_may_be_anything():
 )
 def test_anything_else_is_refused(text):
     with pytest.raises(ValueError):
-        Count.parse(text)
+        BoundFormula.parse(text)

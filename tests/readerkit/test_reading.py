@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from readerkit.anchors import Fingerprint, Span
-from readerkit.content.bound import NAMES
+from readerkit.content.mirrors import NAMES
 from readerkit.content.parse_book import BookFile, parse_book
 from readerkit.content.translations import TranslatedConcept, TranslatedNote
 from readerkit.errors import ContentError

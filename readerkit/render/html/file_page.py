@@ -1,4 +1,4 @@
-"""The page of a source file: the whole file, and the notes beside their lines."""
+"""The page of a source file: the whole of it, and notes bracketed at their lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from readerkit.render.html.excerpt import excerpt, plain_lines
 from readerkit.render.html.linked import linked
 from readerkit.render.html.markdown import line
 from readerkit.render.html.mechanism_list import MECHANISMS, played_names
-from readerkit.render.html.note_gutter import bracketed
 from readerkit.render.html.notes import (
     AlsoShown,
     NoteView,
@@ -314,3 +313,35 @@ def code_html(model: SiteModel, file: File, page: FilePage) -> list[bytes]:
     lines = bracketed(plain, page.notes)
     whole = b"".join(lines)
     return linked(model, file, page.address, whole).splitlines(keepends=True)
+
+
+def bracketed(lines: Sequence[bytes], notes: Iterable[NoteView]) -> list[bytes]:
+    """Return the lines of a page, each with the brackets that pass it."""
+    marked = list(lines)
+    for note, lane in in_lanes(notes):
+        for number in range(note.first, min(note.last, len(lines)) + 1):
+            line, edge = marked[number - 1], _edge(note, lane, number)
+            marked[number - 1] = line.replace(b">", b">" + edge, 1)
+    return marked
+
+
+def in_lanes(notes: Iterable[NoteView]) -> Iterator[tuple[NoteView, int]]:
+    """Yield each note with its lane, in which no other note has the same lines.
+
+    A note around others comes first, so its bracket is the outer one.
+    """
+    free_after: list[int] = []
+    for note in sorted(notes, key=lambda note: (note.first, -note.last)):
+        lane = next(
+            (lane for lane, last in enumerate(free_after) if last < note.first),
+            len(free_after),
+        )
+        free_after[lane:] = [note.last, *free_after[lane + 1 :]]
+        yield note, lane
+
+
+def _edge(note: NoteView, lane: int, number: int) -> bytes:
+    kinds = ["edge", f"e{lane % 4}", f"kind-{note.kind}"]
+    kinds += ["begins"] if number == note.first else []
+    kinds += ["ends"] if number == note.last else []
+    return f'<i class="{" ".join(kinds)}" data-of="{note.id}"></i>'.encode()

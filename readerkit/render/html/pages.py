@@ -17,8 +17,7 @@ from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.akin import Way
-from readerkit.render.html.chapter import chapter_page, chapter_title
-from readerkit.render.html.chapter_list import chapter_lines
+from readerkit.render.html.chapter import chapter_lines, chapter_page, chapter_title
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_page import Examples, estimate_page, headings

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from markupsafe import Markup
 
+from readerkit.anchors import Span
 from readerkit.content.mirrors import Mirror
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
-from readerkit.evidence.record import PARAMETER_LINES, Record, Verdict
+from readerkit.evidence.record import PARAMETER_LINES, ExecutedLine, Record, Verdict
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
 from readerkit.model.language import Say
-from readerkit.render.html.call_sites import issuers
 from readerkit.render.html.charts import (
     Cell,
     gantt,
@@ -28,9 +28,10 @@ from readerkit.render.html.conclusion_view import (
     work_view,
 )
 from readerkit.render.html.escape import shown
+from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.prediction import prediction, say_set_up
 from readerkit.render.html.site_model import Context, SiteModel
-from readerkit.render.html.timeline import OPERATIONS, rank_view
+from readerkit.render.html.timeline import OPERATIONS, rank_view, unplaced
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_number
 
@@ -197,3 +198,63 @@ def facts(record: Record, words: Words) -> Iterator[tuple[Text, Text]]:
         yield words.of_record(name), words.of_record(str(value))
     work = ", ".join(f"{key} {value}" for key, value in record.work.items())
     yield words.of_record("work"), _english(work)
+
+
+AROUND = 2
+"""Lines shown on each side of a line that issues something."""
+APART = 3
+"""Lines between two such pieces, up to which they are shown as one."""
+
+
+def issuers(
+    model: SiteModel, evidence: Evidence, side: SideName, address: str
+) -> Context:
+    """Return the lines that issued the events of a side, near ones together."""
+    events = [
+        event
+        for rank in evidence.record.events
+        for event in (rank.mini if side == "mini" else rank.upstream)
+    ]
+    reasons: dict[str, dict[str, None]] = {}
+    sites: dict[tuple[str, str, int], ExecutedLine] = {}
+    for event in events:
+        why = unplaced(evidence, event)
+        if why:
+            reasons.setdefault(why, {})[op_name(event.op)] = None
+        elif event.site and (event.site.upstream, event.site.path) in model.sheets:
+            site = event.site
+            sites.setdefault((site.upstream, site.path, site.line), site)
+    pieces = _pieces(model, list(sites.values()))
+    return {
+        "excerpts": [excerpt(model, *piece, address) for piece in pieces],
+        "unplaced": [(", ".join(names), why) for why, names in reasons.items()],
+    }
+
+
+def _pieces(
+    model: SiteModel, sites: Sequence[ExecutedLine]
+) -> Iterator[tuple[str, Span]]:
+    """Yield the lines around each site, pieces in the order of their first event."""
+    for group in sorted(_near(sites), key=lambda near: min(map(sites.index, near))):
+        upstream, path = group[0].upstream, group[0].path
+        count = len(model.sheets[upstream, path].drawn.lines)
+        first = max(1, group[0].line - AROUND)
+        last = min(count, group[-1].line + AROUND)
+        if first <= last:
+            yield upstream, Span(path, first, last)
+
+
+def _near(sites: Iterable[ExecutedLine]) -> list[list[ExecutedLine]]:
+    """Return sites in groups, each of lines of one file that stand close together."""
+    groups: list[list[ExecutedLine]] = []
+    for site in sorted(sites, key=lambda site: (site.upstream, site.path, site.line)):
+        before = groups[-1][-1] if groups else None
+        if (
+            before
+            and (before.upstream, before.path) == (site.upstream, site.path)
+            and site.line - before.line <= 2 * AROUND + APART
+        ):
+            groups[-1].append(site)
+        else:
+            groups.append([site])
+    return groups

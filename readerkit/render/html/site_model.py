@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
+from readerkit.anchors.highlight import highlight
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book, Note
 from readerkit.content.mirrors import MirrorSection
@@ -16,11 +17,11 @@ from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
-from readerkit.render.html.other_languages import colours_by_marks, names_by_tags
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Words
+from readerkit.xref.colours import Colours
 from readerkit.xref.links import File, Link, Links, Target, rivals
-from readerkit.xref.names import Names, collect_names
+from readerkit.xref.names import Extent, Names, collect_names, said_words
 
 Context = dict[str, object]
 """What a template shows of a page or of a part of it, by name."""
@@ -125,3 +126,48 @@ def join_names(
     index = Links({file: sheet.names for file, sheet in sheets.items()})
     links = {file: index.links_of(file) for file in sheets}
     return links, index.uses(links)
+
+
+_KINDS = {
+    "comment": "comment",
+    "string": "string",
+    "character": "string",
+    "number": "number",
+    "float": "number",
+    "keyword": "keyword",
+    "constant.builtin": "constant",
+    "boolean": "constant",
+    "variable.builtin": "constant",
+}
+"""What the highlights query of a grammar calls a thing, to what pages colour."""
+
+
+def names_by_tags(source: SourceFile) -> Names:
+    """Return what a file defines; its uses are not known.
+
+    Raises:
+        AnchorError: no grammar of its language is installed.
+    """
+    names = Names(words=said_words(source.data))
+    for name, places in source.symbols.items():
+        names.defined[name] = sorted({symbol.first for symbol in places})
+        for symbol in places:
+            names.outline.append(Extent(symbol.first, symbol.first, symbol.last, name))
+            if label := symbol.label:
+                place = (label.start_byte, label.end_byte, name)
+                names.definition_places.append(place)
+    names.outline.sort()
+    names.definition_places.sort()
+    return names
+
+
+def colours_by_marks(source: SourceFile) -> Colours:
+    """Return the parts of a file that have a colour, in order."""
+    colours: Colours = {}
+    for mark in highlight(source, 1, len(source.raw_lines)):
+        kind = _KINDS.get(mark.kind) or _KINDS.get(mark.kind.partition(".")[0])
+        begin = source.line_starts[mark.line - 1]
+        end = begin + min(mark.end, len(source.raw_lines[mark.line - 1]))
+        if kind and begin + mark.start < end:
+            colours[begin + mark.start, end] = kind
+    return colours

@@ -1,13 +1,12 @@
 import pytest
 
 from mini_impls.compare.match import align, count_reordered, excuses
-from readerkit.content.bound import Count
-from readerkit.content.mirrors import Difference
+from readerkit.content.mirrors import BoundFormula, Difference
 from tests.events import event, row
 
 
 def excuse(what, op="all_reduce", phase="backward", at_most="1"):
-    known = Difference(what, Count(at_most), "a reason", phase, op)
+    known = Difference(what, BoundFormula(at_most), "a reason", phase, op)
     return excuses([("a-mirror", known)], {"world": 2})
 
 

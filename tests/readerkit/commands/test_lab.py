@@ -19,7 +19,7 @@ from readerkit.app.catalog import shipped
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.labs.answers import answers
 from readerkit.labs.results import DdpResult, read_result
-from readerkit.render.lab_answers import print_answers, times
+from readerkit.render.lab_figures import print_answers, times
 from tests.helpers import ROOT, run, run_process
 
 PAGES = ROOT / "site" / "pages" / "labs"

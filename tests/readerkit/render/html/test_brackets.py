@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from readerkit.render.html.note_gutter import bracketed, in_lanes
+from readerkit.render.html.file_page import bracketed, in_lanes
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
-"""A measurement as a picture that stands alone: an SVG file with its own colours."""
+"""What a lab measured: a picture that stands alone, and a table beside the guesses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+
+from rich.console import Console
+from rich.table import Table
+
+from readerkit.labs.answers import Answer
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 640, 150, 90, 46
 _BAR, _GAP = 18, 14
@@ -82,3 +87,29 @@ def _box(x: float, y: float, width: float, height: float, series: int) -> str:
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" '
         f'class="b{series % 2}"/>'
     )
+
+
+def print_answers(answers: Sequence[Answer], screen: Console) -> None:
+    """Print, of each question, the guess, what size predicts, and the measure."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("asked")
+    columns = ["by size alone", "measured"]
+    if any(answer.guess is not None for answer in answers):
+        columns.insert(0, "you said")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for answer in answers:
+        cells = [times(answer.expected), times(answer.measured)]
+        if len(columns) == 3:
+            cells.insert(0, "-" if answer.guess is None else times(answer.guess))
+        table.add_row(answer.question, *cells)
+    screen.print(table)
+
+
+def times(ratio: float) -> str:
+    """Return a ratio with three digits.
+
+    >>> times(65536), times(0.4271), times(2)
+    ('65,536x', '0.427x', '2x')
+    """
+    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
