@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from readerkit.app.library import Library, note_progress
-from readerkit.content.book import Note, Sources, check_mirrors
+from readerkit.content.resolved_notes import Note, Sources, check_mirrors
 from readerkit.content.scripts import Script
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.render.html.notes import check_texts

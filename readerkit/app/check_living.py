@@ -14,7 +14,7 @@ from typing import Any
 
 from readerkit.anchors import fingerprint
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.content.book import Note, Sources
+from readerkit.content.resolved_notes import Note, Sources
 from readerkit.errors import ContentFault
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Lock, LockedAnchor

@@ -15,8 +15,9 @@ from readerkit.app.check_living import (
 )
 from readerkit.app.library import Library, note_progress
 from readerkit.content.annotations import Annotation, Concept
-from readerkit.content.book import (
-    Book,
+from readerkit.content.book import Book
+from readerkit.content.mirrors import Mirror, MirrorSection
+from readerkit.content.resolved_notes import (
     Note,
     Sources,
     check_mirrors,
@@ -24,7 +25,6 @@ from readerkit.content.book import (
     lock_notes,
     resolve_each,
 )
-from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.content.tours import Tour
 from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from readerkit.app.library import Library
     from readerkit.app.quiz_banks import QuizBanks
-    from readerkit.content.book import Sources
+    from readerkit.content.resolved_notes import Sources
     from readerkit.model.anchor import Anchor
     from readerkit.model.statement import Statement
     from readerkit.quiz.bank import Bank

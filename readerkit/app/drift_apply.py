@@ -27,8 +27,8 @@ from readerkit.app.yaml_edits import (
     mappings,
     values,
 )
-from readerkit.content.book import Note, lock_notes
 from readerkit.content.kind import Place
+from readerkit.content.resolved_notes import Note, lock_notes
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.model.anchor import Anchor
 from readerkit.model.git_names import NO_COMMIT, CommitId

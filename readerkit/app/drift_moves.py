@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from readerkit.anchors import SourceFile, Symbol, fingerprint
 from readerkit.app.drift_target import SourceTree
-from readerkit.content.book import Sources
+from readerkit.content.resolved_notes import Sources
 from readerkit.drift.corpus import Corpus
 from readerkit.drift.engine import carry
 from readerkit.drift.verdict import Carried

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from readerkit.app.library import Library, note_progress
 from readerkit.app.revisions import CommitTree, open_tree
-from readerkit.content.book import Sources
+from readerkit.content.resolved_notes import Sources
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.model.git_names import (
     NO_COMMIT,

@@ -19,7 +19,7 @@ from readerkit.app.drift_sentences import DriftedClaims, drifted_claims
 from readerkit.app.drift_target import OtherRevision, old_tree
 from readerkit.app.library import Library
 from readerkit.content.annotations import Annotation
-from readerkit.content.book import Sources
+from readerkit.content.resolved_notes import Sources
 from readerkit.drift.text import FileText
 from readerkit.drift.verdict import SURE, Carried
 from readerkit.errors import AnchorError

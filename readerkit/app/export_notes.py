@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from readerkit.app.library import Library, warn
 from readerkit.content.annotations import Annotation
-from readerkit.content.book import Note, Sources, resolve_notes
+from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.content.tours import Tour
 from readerkit.errors import ReaderkitError
 from readerkit.model.git_names import TreePath

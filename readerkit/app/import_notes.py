@@ -18,7 +18,7 @@ from readerkit.app.folders import is_own
 from readerkit.app.library import Library, open_library, save_lock
 from readerkit.app.new_note import text_before
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.content.book import lock_notes, resolve_notes
+from readerkit.content.resolved_notes import lock_notes, resolve_notes
 from readerkit.errors import AnchorError, ReaderkitError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.upstreams import Upstream

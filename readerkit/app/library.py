@@ -23,8 +23,14 @@ from readerkit.app.folders import (
 )
 from readerkit.app.overlay import for_this_book, read_with_overlay
 from readerkit.app.parse_cache import FoundPlaces, Memo
-from readerkit.content.book import Book, Remember, Sources, check_mirrors, resolve_each
+from readerkit.content.book import Book
 from readerkit.content.parse_book import BookFile, read_book
+from readerkit.content.resolved_notes import (
+    Remember,
+    Sources,
+    check_mirrors,
+    resolve_each,
+)
 from readerkit.errors import (
     ContentError,
     ContentFault,

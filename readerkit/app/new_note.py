@@ -14,7 +14,7 @@ from readerkit.anchors import Span
 from readerkit.app.folders import is_checkout, is_own
 from readerkit.app.library import Library, open_library
 from readerkit.app.write_locks import lock_as_read
-from readerkit.content.book import Note, Sources, resolve_notes
+from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.store import write_atomically

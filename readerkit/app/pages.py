@@ -27,9 +27,10 @@ from readerkit.app.page_questions import (
 )
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.app.scripts import read_chapters, read_script, read_text
-from readerkit.content.book import MINIS, Sources
+from readerkit.content.book import MINIS
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
 from readerkit.content.read import read_document
+from readerkit.content.resolved_notes import Sources
 from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor

@@ -22,8 +22,8 @@ from readerkit.model.anchor import Anchor, Span
 from readerkit.model.languages import language_of
 
 if TYPE_CHECKING:
-    from readerkit.content.book import Located
     from readerkit.content.parse_book import BookFile
+    from readerkit.content.resolved_notes import Located
 
 
 class Memo:

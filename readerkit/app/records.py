@@ -8,7 +8,8 @@ from pathlib import Path
 
 from readerkit.app.folders import PACKAGE, data_folder, read_at_most
 from readerkit.app.library import Library, warn
-from readerkit.content.book import MINIS, Sources
+from readerkit.content.book import MINIS
+from readerkit.content.resolved_notes import Sources
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.executed_lines import LitLines, lit
 from readerkit.evidence.played import FORMAT, Mechanisms, Played

@@ -12,7 +12,7 @@ import click
 from readerkit.app.check_claims import claimed_upstreams, hold_claims
 from readerkit.app.library import Library, save_lock
 from readerkit.content.annotations import Annotation
-from readerkit.content.book import (
+from readerkit.content.resolved_notes import (
     Note,
     Sources,
     lock_notes,

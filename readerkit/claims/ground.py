@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from readerkit.anchors import SourceFile
-from readerkit.content.book import Sources
 from readerkit.content.claims import Claim
+from readerkit.content.resolved_notes import Sources
 from readerkit.errors import AnchorError, ReaderkitError
 from readerkit.evidence.output import Output
 from readerkit.evidence.record import Record

@@ -299,7 +299,7 @@ def _show_one(
     pager: bool,
     claims: bool,
 ) -> None:
-    from readerkit.content.book import resolve_notes
+    from readerkit.content.resolved_notes import resolve_notes
     from readerkit.model.freshness import tell
     from readerkit.terminal.note_list import plain_notes
     from readerkit.terminal.proofs import plain_proofs, show_proofs

@@ -15,7 +15,7 @@ from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
-    from readerkit.content.book import Note, Sources
+    from readerkit.content.resolved_notes import Note, Sources
     from readerkit.errors import ReaderkitError
     from readerkit.model.anchor import Span
     from readerkit.terminal.note_draft import DraftEntry

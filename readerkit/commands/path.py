@@ -114,7 +114,7 @@ def _overview(library: Library, path: Route) -> str:
 
 def _note(library: Library, path: Route, number: int) -> str:
     """Return a note of a path between where it stands and where to go."""
-    from readerkit.content.book import resolve_notes
+    from readerkit.content.resolved_notes import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.note import note_page
 

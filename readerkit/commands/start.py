@@ -57,7 +57,7 @@ def start(book: Path | None) -> None:
     """
     from readerkit.app.library import open_library
     from readerkit.app.read_paths import FIRST_STOP
-    from readerkit.content.book import resolve_notes
+    from readerkit.content.resolved_notes import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.render.fold import fold
     from readerkit.terminal.note import note_above, note_page

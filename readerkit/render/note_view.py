@@ -17,7 +17,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import Mark, highlight
 from readerkit.claims.marks import MARK
 from readerkit.content.annotations import Annotation, Citation, CitedWork
-from readerkit.content.book import Note
+from readerkit.content.resolved_notes import Note
 from readerkit.content.vocabulary import LABELS, STARTS
 from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible, visible_line

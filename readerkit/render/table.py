@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 
 import click
 
-from readerkit.content.book import Note
+from readerkit.content.resolved_notes import Note
 from readerkit.model.language import Say, english
 from readerkit.render.terminal_safe import visible_line
 from readerkit.wording.next_command import typed

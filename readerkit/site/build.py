@@ -21,7 +21,8 @@ from readerkit.app.records import read_evidence, read_played
 from readerkit.app.scripts import read_chapters
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
-from readerkit.content.book import Book, Note, Sources, check_mirrors, resolve_each
+from readerkit.content.book import Book
+from readerkit.content.resolved_notes import Note, Sources, check_mirrors, resolve_each
 from readerkit.errors import ContentError, ContentFault
 from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import homes, ran_lines

@@ -10,8 +10,8 @@ import click
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.records import lit_in, read_records
-from readerkit.content.book import Note, Sources, resolve_mini
 from readerkit.content.mirrors import Mirror
+from readerkit.content.resolved_notes import Note, Sources, resolve_mini
 from readerkit.evidence.executed_lines import lit_section, say_lit, say_section
 from readerkit.evidence.relevance import (
     Evidence,

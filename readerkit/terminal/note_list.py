@@ -14,8 +14,8 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.app.mini_names import ALIASES, SAYS
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.content.book import (
-    Book,
+from readerkit.content.book import Book
+from readerkit.content.resolved_notes import (
     Note,
     Sources,
     check_mirrors,

@@ -22,8 +22,8 @@ from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
 from readerkit.claims.experiment import say_figures, unlike
 from readerkit.claims.proof import Sentence, sentences
-from readerkit.content.book import resolve_each
 from readerkit.content.claims import ExperimentCheck
+from readerkit.content.resolved_notes import resolve_each
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.output import FILE
 from readerkit.system.output import printing

@@ -21,7 +21,7 @@ from readerkit.claims.hold import hold
 from readerkit.claims.proof import sentences
 from readerkit.claims.words import say_check
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
-from readerkit.content.book import Sources, resolve_notes
+from readerkit.content.resolved_notes import Sources, resolve_notes
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.model.anchor import Anchor

@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from readerkit import __version__
-from readerkit.content.book import resolve_notes
+from readerkit.content.resolved_notes import resolve_notes
 from readerkit.errors import ReaderkitError
 from readerkit.wire import source_help, yaml_help
 from readerkit.wire.note_text import note_markdown

@@ -9,7 +9,7 @@ from pathlib import Path
 from readerkit.anchors import SourceFile, Span, resolve
 from readerkit.app.library import Library, open_library
 from readerkit.content.annotations import Annotation
-from readerkit.content.book import resolve_each
+from readerkit.content.resolved_notes import resolve_each
 from readerkit.errors import AnchorError, ContentError, ContentFault, ReaderkitError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream

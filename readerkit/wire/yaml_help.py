@@ -14,7 +14,7 @@ from lsprotocol import types
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.propose import propose
 from readerkit.app.library import Library
-from readerkit.content.book import Sources, resolve_each
+from readerkit.content.resolved_notes import Sources, resolve_each
 from readerkit.errors import AnchorError, ContentFault, ReaderkitError
 from readerkit.wire.open_book import OpenBook, is_file
 from readerkit.wire.source_help import SHOW_NOTE, line_range

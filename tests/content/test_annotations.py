@@ -10,7 +10,7 @@ import pytest
 
 from readerkit.app.library import open_library
 from readerkit.content.annotations import TEXT_FIELDS
-from readerkit.content.book import (
+from readerkit.content.resolved_notes import (
     check_mirrors,
     lock_differences,
     lock_notes,

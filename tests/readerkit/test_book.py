@@ -9,8 +9,10 @@ from msgspec import structs
 
 from readerkit.anchors import Anchor, Span
 from readerkit.content.annotations import ANNOTATIONS
-from readerkit.content.book import (
-    Book,
+from readerkit.content.book import Book
+from readerkit.content.mirrors import MIRROR as MIRROR_FILE
+from readerkit.content.read import read_document
+from readerkit.content.resolved_notes import (
     Note,
     Sources,
     check_mirrors,
@@ -18,8 +20,6 @@ from readerkit.content.book import (
     lock_notes,
     resolve_notes,
 )
-from readerkit.content.mirrors import MIRROR as MIRROR_FILE
-from readerkit.content.read import read_document
 from readerkit.errors import AnchorError, ContentError
 from readerkit.upstreams import Lock, Upstream
 from readerkit.upstreams.store import blob_id

@@ -13,7 +13,7 @@ from mini_impls.demos.lab import environment
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import find_stale, read_records
-from readerkit.content.book import lock_differences
+from readerkit.content.resolved_notes import lock_differences
 from readerkit.labs.measured import check_origin
 from readerkit.labs.results import FsdpResult, read_result
 from readerkit.model.freshness import Change, changes, digest_all, outdated, tell

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from readerkit.content.book import Sources, resolve_notes
 from readerkit.content.parse_book import BookFile, read_book
+from readerkit.content.resolved_notes import Sources, resolve_notes
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import note_view
 from readerkit.render.html.words import Words

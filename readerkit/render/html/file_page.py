@@ -11,8 +11,8 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.anchors import Span
-from readerkit.content.book import Note
 from readerkit.content.claims import Claimed
+from readerkit.content.resolved_notes import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
 from readerkit.evidence.relevance import expected_to_run, seen_there, worth_saying
 from readerkit.model import addresses

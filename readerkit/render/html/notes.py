@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from readerkit.content.annotations import Annotation, Citation, CitedWork
-from readerkit.content.book import Book, Note
+from readerkit.content.book import Book
 from readerkit.content.mirrors import Mirror
+from readerkit.content.resolved_notes import Note
 from readerkit.content.vocabulary import LABELS, STARTS
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses

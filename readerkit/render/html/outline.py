@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
 
-from readerkit.content.book import Note
+from readerkit.content.resolved_notes import Note
 from readerkit.model import addresses
 from readerkit.render.html.excerpt import line_text
 from readerkit.render.html.file_page import view

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import highlight
 from readerkit.claims.proof import Proof, Sentence
-from readerkit.content.book import Book, Note
+from readerkit.content.book import Book
 from readerkit.content.mirrors import MirrorSection
+from readerkit.content.resolved_notes import Note
 from readerkit.errors import AnchorError
 from readerkit.evidence.played import Played
 from readerkit.evidence.relevance import Evidence, Files

@@ -10,8 +10,8 @@ from msgspec import convert
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Proof
-from readerkit.content.book import Sources
 from readerkit.content.claims import Claim
+from readerkit.content.resolved_notes import Sources
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream
 

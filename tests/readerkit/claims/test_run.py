@@ -9,8 +9,8 @@ from msgspec import convert
 
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
-from readerkit.content.book import Sources
 from readerkit.content.claims import Claim
+from readerkit.content.resolved_notes import Sources
 from readerkit.evidence.record import Record
 from readerkit.model.git_names import CommitId
 from readerkit.upstreams import Upstream

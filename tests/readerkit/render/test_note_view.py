@@ -5,8 +5,8 @@ from rich.console import Console
 
 from readerkit.anchors import Anchor, SourceFile, Span
 from readerkit.content.annotations import Annotation, Citation, CitedWork
-from readerkit.content.book import Note
 from readerkit.content.kind import Place
+from readerkit.content.resolved_notes import Note
 from readerkit.render.note_view import (
     MAX_SHOWN_CHARACTERS,
     NOTE_WIDTH,

@@ -5,8 +5,8 @@ import pytest
 
 from readerkit.anchors import Anchor, Span
 from readerkit.content.annotations import Annotation
-from readerkit.content.book import Note
 from readerkit.content.kind import Place
+from readerkit.content.resolved_notes import Note
 from readerkit.render.table import legend, note_rows, note_table
 
 
