@@ -39,7 +39,7 @@ from readerkit.estimate.reports import CONVENTIONS
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
-from readerkit.render.html.estimate_page import EstimateGroup, Examples, Worked
+from readerkit.render.html.estimate_examples import EstimateGroup, Examples, Worked
 from readerkit.render.html.setting_card import Computing
 from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds

@@ -21,7 +21,7 @@ from readerkit.estimate.item import Estimate
 from readerkit.estimate.layer_estimate import estimate_largest, estimate_layers
 from readerkit.estimate.nccl import estimate_nccl_latency
 from readerkit.estimate.plan import name_axes
-from readerkit.render.html.estimate_page import EstimateGroup, Worked
+from readerkit.render.html.estimate_examples import EstimateGroup, Worked
 from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate
 

@@ -10,7 +10,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
-from readerkit.render.html.estimate_page import Worked
+from readerkit.render.html.estimate_examples import Worked
 from readerkit.wording.next_command import written
 
 RESERVE = 0.1

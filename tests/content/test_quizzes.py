@@ -13,9 +13,10 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from readerkit.app.check_quiz import known_names, resolve_keys
+from readerkit.app.check_quiz import known_names
 from readerkit.app.library import open_library
 from readerkit.app.quiz_banks import QuizBanks
+from readerkit.app.quiz_keys import resolve_keys
 from readerkit.quiz.lint import lint_bank
 from readerkit.quiz.lock import QuizLock, ResolvedPlace, differences
 from readerkit.quiz.rank_groups import rank_groups

@@ -6,7 +6,7 @@ import pytest
 
 from readerkit.app.library import open_library
 from readerkit.content.reading_order import mirrors_in_turn, teaching_order
-from readerkit.render.html.estimate_page import SECTIONS
+from readerkit.render.html.estimate_examples import SECTIONS
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ from readerkit.quiz import units
 from readerkit.render import note_view
 from readerkit.render.html import (
     akin,
-    estimate_page,
+    estimate_examples,
     mechanism_list,
     notes,
     play_words,
@@ -67,7 +67,7 @@ TABLES = {
     "evidence/conclusion.py": conclusion._KINDS.values(),
     "render/html/akin.py": akin.KINDS.values(),
     "render/html/uses_page.py": uses_page.KINDS.values(),
-    "render/html/estimate_page.py": sum(estimate_page.SECTIONS.values(), ()),
+    "render/html/estimate_examples.py": sum(estimate_examples.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
     "render/html/mechanism_list.py": (
         *(each.title for each in mechanism_list.MECHANISMS.values()),

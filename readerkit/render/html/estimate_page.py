@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
-from readerkit.estimate.instrument import Shipped
-from readerkit.estimate.item import Estimate, Item
+from readerkit.estimate.item import Item
 from readerkit.estimate.memory_estimates import HELD
 from readerkit.estimate.pipeline import PlannedStep
-from readerkit.estimate.plan import Plan, Ranked, Rejected
+from readerkit.estimate.plan import Ranked, Rejected
 from readerkit.estimate.reports import COMPARISON, TOTALS
-from readerkit.estimate.runs import Compared, tally
+from readerkit.estimate.runs import tally
 from readerkit.model.language import Say, english
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
@@ -25,6 +23,12 @@ from readerkit.render.html.charts import (
     gantt,
     stack_chart,
 )
+from readerkit.render.html.estimate_examples import (
+    SECTIONS,
+    EstimateGroup,
+    Examples,
+    Worked,
+)
 from readerkit.render.html.estimate_words import EstimateWords
 from readerkit.render.html.instrument_view import controls
 from readerkit.render.html.site_model import Context
@@ -33,121 +37,10 @@ from readerkit.render.plan_table import HEAD, assumed, layout_cells
 from readerkit.render.runs_table import HEAD as RUNS_HEAD
 from readerkit.render.runs_table import READING, half_texts, run_cells
 
-SECTIONS = {
-    "memory": (
-        "What one GPU holds",
-        "Weights, gradients, optimizer and activations, and what each stage of ZeRO "
-        "shards of them.",
-    ),
-    "tools": (
-        "What other tools say",
-        "The figures of Megatron-LM's, EleutherAI's and DeepSpeed's calculators for "
-        "one training, and where each differs from ours.",
-    ),
-    "traffic": (
-        "What a step sends",
-        "Bytes that one rank sends in one step, by the axis that sends them.",
-    ),
-    "bubble": (
-        "The bubble of a pipeline",
-        "The time that ranks wait, and the activations that they hold meanwhile.",
-    ),
-    "ring": (
-        "Where ring and tree cross",
-        "A tree starts less often, a ring sends less: which is faster depends on the "
-        "size.",
-    ),
-    "runs": (
-        "A step, a run and its checkpoints",
-        "Where the time of a step goes, what a run computes, and what failures cost.",
-    ),
-    "more": (
-        "Offload, formats, recompute, inference, collectives, buckets",
-        "What leaves the GPU, what other formats save, what answering needs; what a "
-        "layer keeps, how gradients are bucketed, what fits, and how long NCCL itself "
-        "expects to wait.",
-    ),
-    "plan": (
-        "A layout for 70 billion parameters on 64 GPUs",
-        "Every way to cut the model over the cluster, weighed; the fastest that fit.",
-    ),
-    "catalog": (
-        "Models, GPUs, clusters and prices",
-        "What the commands know by name, each row with its source and the day on which "
-        "it was read; rows of your own go before them.",
-    ),
-    "against": (
-        "The planner beside published runs",
-        "What is predicted for steps that others measured, and the place of their cut.",
-    ),
-}
-"""By section, its heading and what it is about."""
 UNITS = (
     "b is a bit and B a byte: --bandwidth 400Gb/s is 50GB/s. kB, MB, GB count in "
     "thousands, KiB, MiB, GiB in 1,024; 400gb, which may be either, is refused."
 )
-
-
-# --- what is shown ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """One estimate, and the command that makes it for other inputs."""
-
-    name: str
-    command: str
-    estimate: Estimate
-    bars: tuple[PlannedStep, ...] = ()
-    """Of a schedule, to be drawn."""
-
-    @property
-    def title(self) -> str:
-        """What it is of, under its name."""
-        title = self.estimate.title
-        return title if title.startswith(self.name) else f"{self.name}: {title}"
-
-
-@dataclass(frozen=True, slots=True)
-class EstimateGroup:
-    """Estimates that are read beside each other."""
-
-    title: str
-    worked: tuple[Worked, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """Everything that the page shows, computed."""
-
-    memory: tuple[EstimateGroup, ...]
-    traffic: tuple[EstimateGroup, ...]
-    bubbles: EstimateGroup
-    ring: EstimateGroup
-    tools: EstimateGroup
-    runs: tuple[EstimateGroup, ...]
-    more: tuple[EstimateGroup, ...]
-    plan: Plan
-    plan_command: str
-    best: EstimateGroup
-    """The layout that the plan puts first, item by item."""
-    catalog: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    prices: Sequence[Mapping[str, Any]]
-    catalog_command: str
-    own_rows: Mapping[str, str]
-    """What a reader may write, by the file that it stands in."""
-    compared: tuple[Compared, ...]
-    """Published runs beside what is predicted for them."""
-    against_command: str
-    known: Shipped
-    """What can be asked for by name, where the page itself computes."""
-    names_in_spanish: Mapping[str, str] = field(default_factory=dict)
-    """Of numbers and symbols."""
-    conventions_in_spanish: Mapping[str, str] = field(default_factory=dict)
-    """Parts of what is said of them."""
-
-
-# --- how it is shown --------------------------------------------------------------
 
 
 Row = tuple[str, ...]
@@ -177,11 +70,6 @@ class Case:
     """What stands in files, by their names."""
     kind: str = "grid"
     """``rows`` of words, which are read when they are looked for."""
-
-
-def headings() -> tuple[tuple[str, str], ...]:
-    """Return each section's name with its heading, without computing anything."""
-    return tuple((name, title) for name, (title, _) in SECTIONS.items())
 
 
 def estimate_page(examples: Examples, words: Words) -> Context:
@@ -248,9 +136,6 @@ def _traffic_case(group: EstimateGroup) -> Case:
 
 
 def _bubble_case(words: Words, told: EstimateWords, group: EstimateGroup) -> Case:
-    names = dict.fromkeys(
-        item.name for each in group.worked for item in each.estimate.items
-    )
     charts = []
     for each in group.worked:
         if each.bars:
@@ -262,7 +147,7 @@ def _bubble_case(words: Words, told: EstimateWords, group: EstimateGroup) -> Cas
             charts.append((drawn, each.estimate.title))
     return Case(
         group.title,
-        _turned(_grid(group, [*names])),
+        _turned(_grid(group, _names(group))),
         group.worked,
         charts=tuple(charts),
     )
@@ -295,10 +180,7 @@ def _ring_case(group: EstimateGroup) -> Case:
 
 
 def _run_case(group: EstimateGroup) -> Case:
-    names = dict.fromkeys(
-        item.name for each in group.worked for item in each.estimate.items
-    )
-    return Case(group.title, _grid(group, [*names]), group.worked)
+    return Case(group.title, _grid(group, _names(group)), group.worked)
 
 
 def _plan_case(examples: Examples, told: EstimateWords) -> Case:
@@ -371,6 +253,12 @@ def _against_case(examples: Examples) -> Case:
             ("Assumed", [READING]),
         ),
     )
+
+
+def _names(group: EstimateGroup) -> list[str]:
+    """Return the names of all its items, each once."""
+    items = (item for each in group.worked for item in each.estimate.items)
+    return list(dict.fromkeys(item.name for item in items))
 
 
 def _grid(group: EstimateGroup, names: Sequence[str]) -> Grid:

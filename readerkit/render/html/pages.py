@@ -20,7 +20,8 @@ from readerkit.render.html.akin import Way
 from readerkit.render.html.chapter import chapter_lines, chapter_page, chapter_title
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
-from readerkit.render.html.estimate_page import Examples, estimate_page, headings
+from readerkit.render.html.estimate_examples import Examples, headings
+from readerkit.render.html.estimate_page import estimate_page
 from readerkit.render.html.file_page import FilePage, code_html, file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names

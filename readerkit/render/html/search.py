@@ -24,7 +24,7 @@ from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms, search_names
 from readerkit.render.html import search_packing as packing
-from readerkit.render.html.estimate_page import SECTIONS
+from readerkit.render.html.estimate_examples import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView

@@ -23,7 +23,7 @@ from readerkit.model.language import said
 from readerkit.render.html.akin import Around, Kinship, Readable, Way
 from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.escape import shown
-from readerkit.render.html.estimate_page import SECTIONS
+from readerkit.render.html.estimate_examples import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.mechanism_list import MECHANISMS, Mechanism
 from readerkit.render.html.mechanisms import names as mechanism_names

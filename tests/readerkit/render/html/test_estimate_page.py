@@ -11,7 +11,8 @@ import pytest
 from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
 from readerkit.estimate.pipeline import SOURCES
-from readerkit.render.html.estimate_page import SECTIONS, estimate_page
+from readerkit.render.html.estimate_examples import SECTIONS
+from readerkit.render.html.estimate_page import estimate_page
 from readerkit.render.html.words import Words
 from tests.helpers import make_book, read_search_index, run, write_files
 
