@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import ON_GPU, rank_weights
 from readerkit.estimate.memory_estimates import add_parameters
 from readerkit.estimate.shape import Shape

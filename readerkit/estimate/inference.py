@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from readerkit.estimate.activations import kv_cache_bytes
 from readerkit.estimate.checks import check_amount, check_count
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit, stage_layers
+from readerkit.estimate.layout import Layout, stage_layers
 from readerkit.estimate.memory import (
     ON_GPU,
     layers_of_rank,

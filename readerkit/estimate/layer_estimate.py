@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from readerkit.estimate.activations import PAPER, LayerKind, layer_activations
 from readerkit.estimate.checks import check_amount, check_reserve
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import ZERO, idle_stages, precision

@@ -1,26 +1,22 @@
-"""A layout: how ranks, batch and layers are cut; and whether it can be cut so."""
+"""A layout: how ranks, batch and layers are cut; ``fit`` says whether a model can."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
 from readerkit.estimate.pipeline import (
-    CHUNKED,
     STAGES_OF_RANK,
     Pipeline,
     check_schedule,
 )
 from readerkit.estimate.quantity import Number, divide, named_sizes
-from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import OFFLOAD, STAGES
-from readerkit.estimate.zero_bubble import check_sizes
 
 CP_KINDS = ("ring", "all-gather", "ulysses")
 """Blocks handed on, blocks gathered at once, or heads for tokens."""
@@ -230,128 +226,3 @@ def _with_ends(layers: int, pp: int, v: int, first: int, last: int) -> list[int]
             f"{between} ranks" + f" of {v} chunks" * (v > 1)
         )
     return [first or each, *[each] * (pp - 2), last or each]
-
-
-def misfits(shape: Shape, layout: Layout) -> list[str]:
-    """Return every reason why a model cannot be cut like this; none: it can."""
-    found: list[str] = []
-    tp, cp, ep, p, m = (layout.tp, layout.cp, layout.ep, layout.pp, layout.microbatches)
-    if shape.heads % tp:
-        found.append(f"tp: got {tp}, expected a divisor of {shape.heads} (heads)")
-    if shape.kv_heads % tp and tp % shape.kv_heads:
-        found.append(
-            f"tp: got {tp}, expected a divisor or a multiple of {shape.kv_heads} "
-            "(key-value heads)"
-        )
-    inner = {"ffn": shape.ffn} if shape.moe_layers < shape.layers else {}
-    if shape.experts:
-        experts = shape.expert_ffn, layout.etp or tp
-        if experts[0] % experts[1]:
-            found.append(
-                f"{'etp' if layout.etp else 'tp'}: got {experts[1]}, expected a "
-                f"divisor of {experts[0]} (expert_ffn)"
-            )
-    if shape.shared_ffn:
-        inner["shared_ffn"] = shape.shared_ffn
-    found += [
-        f"tp: got {tp}, expected a divisor of {size} ({name})"
-        for name, size in inner.items()
-        if size % tp
-    ]
-    if layout.sequence % cp:
-        found.append(
-            f"cp: got {cp}, expected a divisor of the sequence {layout.sequence}"
-        )
-    elif layout.shards_sequence and layout.sequence // cp % tp:
-        found.append(
-            f"tp: got {tp}, expected a divisor of the rank's sequence "
-            f"{layout.sequence // cp} (sequence parallel)"
-        )
-    if layout.cp_kind == "ulysses" and cp > 1:
-        found += [
-            f"cp: got {cp} × tp {tp}, expected a divisor of {heads} ({of}; ulysses)"
-            for heads, of in ((shape.heads, "heads"), (shape.kv_heads, "key heads"))
-            if heads % (cp * tp)
-        ]
-    if ep > 1 and not shape.experts:
-        found.append(f"ep: got {ep}, expected 1 (a dense model has no experts)")
-    elif ep > 1 and shape.experts % ep:
-        found.append(f"ep: got {ep}, expected a divisor of {shape.experts} (experts)")
-    modules = layout.recompute.split(",")
-    if "mla_up_proj" in modules and not shape.kv_rank:
-        found.append("recompute: got mla_up_proj, expected a model with latents")
-    if not shape.experts and {"moe", "moe_act", "shared_experts"}.intersection(modules):
-        found.append(f"recompute: got {layout.recompute}, expected no experts' modules")
-    if layout.folds_experts and tp > 1 and not layout.sequence_parallel:
-        found.append(
-            f"etp: got {layout.etp} beside tp {tp}, expected sequence parallelism: "
-            "experts take tokens from ranks that each have their own"
-        )
-    if layout.etp and not shape.experts:
-        found.append(f"etp: got {layout.etp}, expected none (no experts)")
-    elif layout.etp and layout.dp * cp * tp % layout.expert_ranks:
-        found.append(
-            f"ep: got {ep} with etp {layout.etp}, expected a divisor of dp × cp × tp "
-            f"{layout.dp * cp * tp} together"
-        )
-    elif not layout.etp and layout.dp * cp % ep:
-        found.append(f"ep: got {ep}, expected a divisor of dp × cp {layout.dp * cp}")
-    found += _stage_misfits(shape, layout)
-    if layout.schedule not in ("1f1b", "interleaved") and p == 1:
-        found.append(f"schedule: got {layout.schedule}, expected pp above 1")
-    elif layout.schedule in ORDERS:
-        try:
-            check_sizes(layout.schedule, p, m)
-        except EstimateError as error:
-            found.append(str(error))
-    if layout.schedule in CHUNKED:
-        if p == 1 or layout.virtual_stages == 1:
-            found.append(
-                f"schedule: got {layout.schedule}, expected pp and virtual_stages "
-                "above 1"
-            )
-        elif m % p:
-            found.append(f"microbatches: got {m}, expected a multiple of pp {p}")
-    elif layout.virtual_stages > 1:
-        found.append(
-            f"virtual_stages: got {layout.virtual_stages}, expected 1 "
-            f"({' and '.join(CHUNKED)} have several)"
-        )
-    return found
-
-
-def check_fit(shape: Shape, layout: Layout) -> None:
-    """Raise where a model cannot be cut like this.
-
-    Raises:
-        EstimateError: with every reason.
-    """
-    found = misfits(shape, layout)
-    if found:
-        raise EstimateError("\n".join(found))
-
-
-def _stage_misfits(shape: Shape, layout: Layout) -> Iterator[str]:
-    """Yield what keeps the layers from their stages."""
-    p, twice, again = layout.pp, layout.schedule == "zb-v", layout.recompute_layers
-    given = f"got {layout.first_layers}, {layout.last_layers}, expected"
-    is_uneven = layout.first_layers or layout.last_layers
-    if is_uneven and p == 1:
-        yield f"first_layers, last_layers: {given} none of one stage"
-        return
-    try:
-        counts = stage_layers(
-            *(shape.layers, 2 * p if twice else p, layout.virtual_stages),
-            *(layout.first_layers, layout.last_layers),
-        )
-    except EstimateError as error:
-        yield "zb-v has two stages a rank: " * twice + str(error)
-    else:
-        if again * layout.virtual_stages > max(counts):
-            most = max(counts) // layout.virtual_stages
-            yield f"recompute_layers: got {again}, expected at most {most} (of a chunk)"
-    if is_uneven and all(layout.ends(0)):
-        yield (
-            f"first_layers, last_layers: {given} none under {layout.schedule}, "
-            "whose first rank has both ends"
-        )

@@ -12,7 +12,8 @@ from math import ceil
 from typing import Any
 
 from readerkit.estimate.findings import Finding, Setting
-from readerkit.estimate.layout import Layout, check_fit, misfits
+from readerkit.estimate.fit import check_fit, misfits
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import StepTime
 from readerkit.estimate.timeline import first_failure

@@ -7,8 +7,9 @@ from typing import Any
 
 from readerkit.estimate.activations import PAPER
 from readerkit.estimate.checks import check_amount, check_reserve
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
     ON_GPU,
     RankMemory,

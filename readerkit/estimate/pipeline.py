@@ -6,12 +6,13 @@ that of the formula here, which a test holds for every size it tries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
+from readerkit.estimate.planned_steps import PlannedStep, drawn
 from readerkit.estimate.quantity import (
     Number,
     Quantity,
@@ -66,17 +67,6 @@ def check_schedule(name: str) -> None:
         EstimateError: with those that are.
     """
     check_choice("schedule", name, SOURCES)
-
-
-class PlannedStep(NamedTuple):
-    """One step of a schedule, to be drawn."""
-
-    rank: int
-    start: int
-    end: int
-    kind: Literal["F", "B", "W"]
-    microbatch: int
-    chunk: int
 
 
 Flight = tuple[Number, int]
@@ -263,17 +253,11 @@ class Pipeline(NamedTuple):
             costs = self._whole_times()
             steps = lay_out(self.schedule, self.stages, self.microbatches, costs)
             return [PlannedStep(*step) for step in steps]
-        found = (
-            PlannedStep(
-                rank=step.stage % self.stages,
-                start=start,
-                end=end,
-                kind=step.kind,
-                microbatch=step.microbatch_id,
-                chunk=step.stage // self.stages,
-            )
-            for step, (start, end) in self._run().items()
-        )
+        found = []
+        for step, (start, end) in self._run().items():
+            chunk, rank = divmod(step.stage, self.stages)
+            name = step.kind, step.microbatch_id, chunk
+            found.append(PlannedStep(rank, start, end, *name))
         return sorted(found, key=lambda bar: (bar.rank, bar.start))
 
     def grid(self) -> str:
@@ -282,7 +266,7 @@ class Pipeline(NamedTuple):
         Raises:
             EstimateError: a schedule that is not run here, or too large to look at.
         """
-        return _draw(self.bars(), self.stages)
+        return drawn(self.bars(), self.stages)
 
     def _whole_times(self) -> tuple[int, int, int]:
         """Return the times of steps; a schedule is run in whole ones."""
@@ -322,8 +306,7 @@ class Pipeline(NamedTuple):
         return Quantity.given("I", found, f"idle time of a rank, {how}")
 
     def _check_drawn(self) -> None:
-        names = ("forward", "backward", "weight")
-        unit = sum(check_count(name, getattr(self, name)) for name in names)
+        unit = sum(self._whole_times())
         steps = self.stages * self.virtual_stages * (self.microbatches + self.stages)
         if steps * unit > MAX_DRAWN:
             raise EstimateError(
@@ -342,31 +325,6 @@ class Pipeline(NamedTuple):
         else:
             orders = get_orders(self.schedule, *sizes)
         return get_timeline(orders, *self._whole_times())
-
-
-def chunk_name(chunk: int) -> str:
-    """Return the letters of a chunk, as a table's columns have them.
-
-    >>> [chunk_name(chunk) for chunk in (0, 25, 26, 52)]
-    ['a', 'z', 'aa', 'ba']
-    """
-    ahead, letter = divmod(chunk, 26)
-    return (chunk_name(ahead - 1) if ahead else "") + chr(ord("a") + letter)
-
-
-def _draw(bars: Sequence[PlannedStep], ranks: int) -> str:
-    """Return steps as text: a line a rank, a column a unit of time."""
-    grid = [["."] * max(bar.end for bar in bars) for _ in range(ranks)]
-    chunked = any(bar.chunk for bar in bars)
-    for bar in bars:
-        letter = chunk_name(bar.chunk) if chunked else ""
-        cell = f"{bar.kind}{bar.microbatch}{letter}"
-        grid[bar.rank][bar.start : bar.end] = [cell] * (bar.end - bar.start)
-    width = max(len(cell) for cells in grid for cell in cells)
-    lines = (" ".join(cell.ljust(width) for cell in cells) for cells in grid)
-    return "\n".join(
-        f"rank {rank} | {line}".rstrip() for rank, line in enumerate(lines)
-    )
 
 
 def bubble_time(**sizes: Any) -> Number:

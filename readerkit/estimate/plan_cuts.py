@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_choice, check_count
-from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.fit import misfits
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.pipeline import Pipeline, check_schedule
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.setup import Setup

@@ -15,7 +15,8 @@ from operator import add
 from typing import NamedTuple
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.fit import misfits
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import (
     axis_seconds,
     group_seconds,

@@ -11,8 +11,9 @@ from math import floor
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_count
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import most_loaded, rank_memory
 from readerkit.estimate.memory_estimates import add_layers, add_parameters
 from readerkit.estimate.quantity import Number, divide

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_choice
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.flops import narayanan_flops_per_iteration, step_flops
 from readerkit.estimate.hardware import Cluster
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest, cut_of
 from readerkit.estimate.plan_search import Search
 from readerkit.estimate.shape import Shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from readerkit.estimate.fit import check_fit
 from readerkit.estimate.flops import (
     FORWARD,
     KORTHIKANTI,
@@ -10,7 +11,7 @@ from readerkit.estimate.flops import (
     forward_flops_per_token,
 )
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.step_time import (
     BLOCKING,

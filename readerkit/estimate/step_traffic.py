@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from readerkit.estimate.layout import Layout, check_fit
+from readerkit.estimate.fit import check_fit
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.recompute import (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from math import gcd
 
-from readerkit.estimate.pipeline import PlannedStep, chunk_name
+from readerkit.estimate.planned_steps import PlannedStep, chunk_name
 
 _UNIT, _ROW, _LEFT = 26, 26, 64
 _COLORS = {"F": "#4c78a8", "B": "#59a14f", "W": "#e8a33d"}

@@ -8,8 +8,8 @@ from typing import Any
 
 from readerkit.estimate.instrument import Shipped
 from readerkit.estimate.item import Estimate
-from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Plan
+from readerkit.estimate.planned_steps import PlannedStep
 from readerkit.estimate.runs import Compared
 
 SECTIONS = {

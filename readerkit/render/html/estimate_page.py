@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from readerkit.estimate.item import Item
 from readerkit.estimate.memory_estimates import HELD
-from readerkit.estimate.pipeline import PlannedStep
 from readerkit.estimate.plan import Ranked, Rejected
+from readerkit.estimate.planned_steps import PlannedStep
 from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.estimate.runs import tally
 from readerkit.model.language import Say, english

@@ -13,7 +13,8 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.estimate.pipeline import Pipeline, PlannedStep, chunk_name
+from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.planned_steps import PlannedStep, chunk_name
 from readerkit.model.language import Say
 from readerkit.render.html.charts import label
 from readerkit.render.html.words import Text, Words

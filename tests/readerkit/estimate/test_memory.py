@@ -9,8 +9,9 @@ from readerkit.estimate.activations import (
     kv_cache_bytes,
     layer_activations,
 )
+from readerkit.estimate.fit import misfits
 from readerkit.estimate.inference import estimate_inference
-from readerkit.estimate.layout import Layout, misfits, stage_layers
+from readerkit.estimate.layout import Layout, stage_layers
 from readerkit.estimate.memory import (
     layers_of_rank,
     most_loaded,

@@ -4,7 +4,8 @@ import pytest
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import LayerKind, layer_activations
-from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.fit import misfits
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
     activation_pieces,
     most_loaded,

@@ -9,7 +9,8 @@ import pytest
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.findings import Setting
-from readerkit.estimate.layout import Layout, misfits
+from readerkit.estimate.fit import misfits
+from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import check_batch, lint
 from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.plan import plan
