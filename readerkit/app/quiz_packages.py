@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
 
-from readerkit.app.quiz_banks import SourceLines, numbered
+from readerkit.app.cited_lines import SourceLines, numbered
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.portable import PortableQuestion, portable

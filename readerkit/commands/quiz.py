@@ -309,7 +309,8 @@ def _lead(
     as_json: bool,
     language: str,
 ) -> None:
-    from readerkit.app.quiz_banks import SourceLines, kept
+    from readerkit.app.cited_lines import SourceLines
+    from readerkit.app.quiz_banks import kept
 
     lines = SourceLines(banks, book)
     if as_json:

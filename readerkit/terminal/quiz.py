@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import click
 
 from readerkit.app.begin_quiz import exam_rules
-from readerkit.app.quiz_banks import SourceLines, kept, without_lines
+from readerkit.app.cited_lines import SourceLines, without_lines
+from readerkit.app.quiz_banks import kept
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.short import MARKS

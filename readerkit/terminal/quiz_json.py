@@ -13,7 +13,7 @@ from msgspec import MsgspecError, Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from readerkit.app.quiz_banks import SourceLines, without_lines
+from readerkit.app.cited_lines import SourceLines, without_lines
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.messages import Recorded, Refusal, Request, Standing, encode
 from readerkit.quiz.prompts import LocatePrompt, Prompt, SketchPrompt

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from readerkit.app.begin_quiz import PRACTICE_EXAM
-from readerkit.app.quiz_banks import SourceLines, numbered
+from readerkit.app.cited_lines import SourceLines, numbered
 from readerkit.claims.proof import Claimable, sentences
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.short import said_of

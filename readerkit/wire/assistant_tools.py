@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from readerkit.anchors import Span, resolve
+from readerkit.app.cited_lines import SourceLines
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
-from readerkit.app.quiz_banks import QuizBanks, SourceLines, refuse_in_exam
+from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
 from readerkit.app.records import read_evidence
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import sentences

@@ -17,8 +17,9 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from readerkit.app.cited_lines import SourceLines
 from readerkit.app.interface_words import read_words
-from readerkit.app.quiz_banks import QuizBanks, SourceLines, open_history
+from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
