@@ -18,7 +18,8 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.app.library import Library
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError
-from readerkit.render.note_view import code_lines, console, on_page
+from readerkit.render.note_view import console, on_page
+from readerkit.render.terminal_code import code_lines
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 

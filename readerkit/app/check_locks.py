@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from readerkit.app.check_claims import hold_claims
-from readerkit.app.check_living import (
-    EditedCode,
-    edited_code,
-    not_locked,
-    told_reader,
-)
+from readerkit.app.check_living import EditedCode, edited_code, not_locked, told_reader
 from readerkit.app.library import Library, note_progress
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.book import Book

@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from readerkit.app.folders import (
-    PACKAGE,
-    cache_folder,
-    read_at_most,
-)
+from readerkit.app.folders import PACKAGE, cache_folder, read_at_most
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.messages import QuestionLeftOut

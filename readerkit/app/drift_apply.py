@@ -19,14 +19,9 @@ from readerkit.app.drift_claims import MovedClaim
 from readerkit.app.drift_target import commit_of
 from readerkit.app.drifted import Drift, DriftedNote, new_sources
 from readerkit.app.folders import is_own
-from readerkit.app.library import Library, save_lock
-from readerkit.app.yaml_edits import (
-    Edit,
-    changed,
-    edited,
-    mappings,
-    values,
-)
+from readerkit.app.library import Library
+from readerkit.app.write_locks import save_lock
+from readerkit.app.yaml_edits import Edit, changed, edited, mappings, values
 from readerkit.content.kind import Place
 from readerkit.content.resolved_notes import Note, lock_notes
 from readerkit.errors import ReaderkitError, SourceError

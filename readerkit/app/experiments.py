@@ -19,11 +19,7 @@ from typing import Any
 from readerkit.app.folders import read_at_most
 from readerkit.app.kept_outputs import KeptOutputs
 from readerkit.app.library import Library, note_progress
-from readerkit.claims.experiment import (
-    line_that_prints,
-    program_fault,
-    settings_of,
-)
+from readerkit.claims.experiment import line_that_prints, program_fault, settings_of
 from readerkit.claims.proof import Sentence
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError, SourceError

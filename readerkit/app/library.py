@@ -17,7 +17,6 @@ from readerkit.app.folders import (
     cache_folder,
     data_folder,
     irregular,
-    is_own,
     read_at_most,
     shipped_book,
 )
@@ -31,12 +30,7 @@ from readerkit.content.resolved_notes import (
     check_mirrors,
     resolve_each,
 )
-from readerkit.errors import (
-    ContentError,
-    ContentFault,
-    ReaderkitError,
-    SourceError,
-)
+from readerkit.errors import ContentError, ContentFault, ReaderkitError, SourceError
 from readerkit.model.git_names import NO_COMMIT, TreePath
 from readerkit.render.terminal_safe import visible
 from readerkit.system.status import Status
@@ -45,7 +39,6 @@ from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.here import living_files
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.source_protocol import is_a_link
-from readerkit.upstreams.store import write_atomically
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 
@@ -334,29 +327,3 @@ def _read_file(path: Path, root: Path | None) -> tuple[bytes, str]:
         return (b"", kind) if kind else (read_at_most(path, root), "")
     except OSError as error:
         return b"", f"{error.strerror}"
-
-
-def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
-    """Write a lock: the book's part to the book, the overlay's to the overlay."""
-    file = library.mine / "annotations" / f"{upstream}.lock"
-    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
-    notes = library.book.anchored_in(upstream)
-    # Of the overlay are its notes, and what it locked of those that were left out.
-    mine = {*before.anchors} - {a.id for a in notes} if before else set()
-    mine |= {a.id for a in notes if a.mine}
-    own = {key: anchor for key, anchor in lock.anchors.items() if key in mine}
-    shared = {key: anchor for key, anchor in lock.anchors.items() if key not in mine}
-    paths = _write_lock(library.root, upstream, lock.with_anchors(shared))
-    if own or before:
-        only_mine = Lock(lock.commit).with_anchors(own)
-        paths += _write_lock(library.mine, upstream, only_mine)
-    return paths
-
-
-def _write_lock(root: Path, upstream: str, lock: Lock) -> list[Path]:
-    path = root / "annotations" / f"{upstream}.lock"
-    data = lock.to_text().encode()
-    if path.is_file() and path.read_bytes() == data:
-        return []
-    write_atomically(path, data, private=is_own(path))
-    return [path]

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.app.folders import (
-    cache_folder,
-    data_folder,
-    read_at_most,
-    shipped_book,
-)
+from readerkit.app.folders import cache_folder, data_folder, read_at_most, shipped_book
 from readerkit.app.parse_cache import Memo
 from readerkit.content.kind import Document, E, Kind
 from readerkit.content.translations import (

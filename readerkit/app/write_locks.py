@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from readerkit.app.check_claims import claimed_upstreams, hold_claims
-from readerkit.app.library import Library, save_lock
+from readerkit.app.folders import is_own
+from readerkit.app.library import Library
 from readerkit.content.annotations import Annotation
 from readerkit.content.resolved_notes import (
     Note,
@@ -21,8 +23,9 @@ from readerkit.content.resolved_notes import (
 )
 from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.model.anchor import Span
-from readerkit.upstreams import Upstream
+from readerkit.upstreams import Lock, Upstream
 from readerkit.upstreams.here import author_of, head_of, top_of
+from readerkit.upstreams.store import write_atomically
 from readerkit.wording.numbers import counted
 
 Page = tuple[Sources, list[Note]]
@@ -125,3 +128,29 @@ def lock_as_read(
         save_lock(library, name, lock.with_anchors({**lock.anchors, **read}))
         found |= {key: anchor.span for key, anchor in read.items()}
     return found
+
+
+def save_lock(library: Library, upstream: str, lock: Lock) -> list[Path]:
+    """Write a lock: the book's part to the book, the overlay's to the overlay."""
+    file = library.mine / "annotations" / f"{upstream}.lock"
+    before = Lock.parse(file.read_text("utf-8"), str(file)) if file.is_file() else None
+    notes = library.book.anchored_in(upstream)
+    # Of the overlay are its notes, and what it locked of those that were left out.
+    mine = {*before.anchors} - {a.id for a in notes} if before else set()
+    mine |= {a.id for a in notes if a.mine}
+    own = {key: anchor for key, anchor in lock.anchors.items() if key in mine}
+    shared = {key: anchor for key, anchor in lock.anchors.items() if key not in mine}
+    paths = _write_lock(library.root, upstream, lock.with_anchors(shared))
+    if own or before:
+        only_mine = Lock(lock.commit).with_anchors(own)
+        paths += _write_lock(library.mine, upstream, only_mine)
+    return paths
+
+
+def _write_lock(root: Path, upstream: str, lock: Lock) -> list[Path]:
+    path = root / "annotations" / f"{upstream}.lock"
+    data = lock.to_text().encode()
+    if path.is_file() and path.read_bytes() == data:
+        return []
+    write_atomically(path, data, private=is_own(path))
+    return [path]

@@ -13,12 +13,7 @@ from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
 from readerkit.claims.proof import Proof, State
 from readerkit.claims.source import default_is, default_value, verdict_on
-from readerkit.content.claims import (
-    DefaultPlace,
-    ExperimentCheck,
-    RunCheck,
-    ValueCheck,
-)
+from readerkit.content.claims import DefaultPlace, ExperimentCheck, RunCheck, ValueCheck
 from readerkit.errors import AnchorError
 from readerkit.estimate.functions import FUNCTIONS
 from readerkit.evidence.executed_lines import lit, say_calls

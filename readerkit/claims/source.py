@@ -20,12 +20,7 @@ from readerkit.anchors.places import (
 from readerkit.anchors.settings import find_default, is_like
 from readerkit.anchors.suggestions import shorten
 from readerkit.claims.ground import Ground
-from readerkit.claims.literals import (
-    NoLiteral,
-    is_equal,
-    literal_of,
-    option_default,
-)
+from readerkit.claims.literals import NoLiteral, is_equal, literal_of, option_default
 from readerkit.claims.proof import Proof
 from readerkit.content.claims import (
     AbsentCheck,

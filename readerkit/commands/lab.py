@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import (
-    book_option,
-    folder_option,
-    is_typed,
-    json_option,
-)
+from readerkit.commands.options import book_option, folder_option, is_typed, json_option
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names

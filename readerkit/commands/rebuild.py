@@ -68,12 +68,7 @@ def rebuild(
         readerkit rebuild ddp overlap --hint
         readerkit rebuild ddp overlap --check
     """
-    from readerkit.app.rebuilding import (
-        Section,
-        begin,
-        find_exercise,
-        read_exercises,
-    )
+    from readerkit.app.rebuilding import Section, begin, find_exercise, read_exercises
 
     known = read_exercises()
     of = None if mini is None else one_of(list(SAYS), mini)

@@ -75,11 +75,7 @@ def build(output: Path, own: bool, book: Path | None) -> None:
         click.echo(f"{built.files} files, nothing changed")
     else:
         from readerkit.app.library import open_library
-        from readerkit.site.build import (
-            BuildCache,
-            make_site,
-            rendered,
-        )
+        from readerkit.site.build import BuildCache, make_site, rendered
         from readerkit.site.publish import check_place, publish
         from readerkit.system.garbage import uncollected
 

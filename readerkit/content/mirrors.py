@@ -12,11 +12,7 @@ from msgspec.structs import force_setattr, replace
 
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Entry, Kind, Place
-from readerkit.content.translations import (
-    TranslatedMirror,
-    TranslatedSection,
-    stamp_of,
-)
+from readerkit.content.translations import TranslatedMirror, TranslatedSection, stamp_of
 from readerkit.content.vocabulary import (
     EVENT_DIFFERENCES,
     WHOLE_DIFFERENCES,

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec.structs import replace
 
 from readerkit.content.kind import Document, Entry, Kind
-from readerkit.content.translations import (
-    TranslatedPaths,
-    Translation,
-    english_stamp,
-)
+from readerkit.content.translations import TranslatedPaths, Translation, english_stamp
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import UNWRITTEN, ConceptId, Id, Model, Text
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from readerkit.drift.confidence import (
-    chance,
-    features,
-    gone_chance,
-    gone_features,
-)
+from readerkit.drift.confidence import chance, features, gone_chance, gone_features
 from readerkit.drift.corpus import Corpus
 from readerkit.drift.place import Candidate
 from readerkit.model.anchor import Span

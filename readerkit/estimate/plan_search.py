@@ -2,9 +2,8 @@
 
 A layout is tp, pp, cp, ep, etp, dp and a ZeRO stage; its variants are microbatch size,
 recompute, offload, and the schedule of a pipeline with its chunks. The best variant
-that fits stands for its layout. What variants share (weights of a stage, activations of
-a layer, traffic of a microbatch) is made once, by the functions that ``memory`` and
-``step_time`` are made of, and times are made for what fits and may be the best alone.
+that fits stands for its layout. What variants share is made once (``plan_pieces``), and
+times are made for what fits and may be the best alone.
 """
 
 from __future__ import annotations
@@ -17,21 +16,7 @@ from typing import NamedTuple
 from readerkit.errors import EstimateError
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.link_time import (
-    axis_seconds,
-    group_seconds,
-    offload_seconds,
-    strides,
-)
-from readerkit.estimate.memory import (
-    ActivationPieces,
-    activation_pieces,
-    gathered_bytes,
-    rank_weights,
-    state_bytes,
-    telling_ranks,
-)
-from readerkit.estimate.offload import offload_traffic
+from readerkit.estimate.memory import telling_ranks
 from readerkit.estimate.pipeline import Flight, Pipeline
 from readerkit.estimate.plan_cuts import (
     PlanRequest,
@@ -43,8 +28,7 @@ from readerkit.estimate.plan_cuts import (
     ways,
     why_not,
 )
-from readerkit.estimate.quantity import Number
-from readerkit.estimate.states import OFFLOAD
+from readerkit.estimate.plan_pieces import GrowingTime, PlanPieces, SharedSeconds
 from readerkit.estimate.step_time import (
     LINKS,
     StepTime,
@@ -52,11 +36,9 @@ from readerkit.estimate.step_time import (
     compose,
     ideal_seconds,
     idle_of,
-    microbatch_seconds,
     spend,
     unhidden,
 )
-from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
 
 MIN_CONTEXT = 4096
 """Tokens of a sequence on one rank below which context parallel is not tried."""
@@ -94,35 +76,10 @@ def _flights(pipeline: Pipeline, ranks: tuple[int, ...]) -> tuple[Flight, ...]:
     return tuple(map(pipeline.flight, ranks))
 
 
-class _Seconds(NamedTuple):
-    """Times that the variants of one microbatch size and recompute share."""
-
-    microbatch: float
-    tp: float
-    ep: float
-    etp: float
-    send: float
-    """The messages of the pipeline, for one microbatch and chunk."""
-    tie: float
-    """The sum of a tied table, once in a step."""
-    context: float
-    """Context parallel, for one microbatch."""
-
-
-class _Growing(NamedTuple):
-    """A time with one microbatch, or one sequence in it, and for each more."""
-
-    one: float
-    more: float
-
-    def of(self, number: int) -> float:
-        return self.one + self.more * (number - 1)
-
-
 class _Step(NamedTuple):
     """The times that a variant of a layout comes to."""
 
-    shared: _Seconds
+    shared: SharedSeconds
     idle: float
     once: float
     """Data parallel."""
@@ -135,7 +92,7 @@ class Search:
 
     def __init__(self, question: PlanRequest) -> None:
         self.question = question
-        self.kept = question.kept
+        self.pieces = PlanPieces(question)
         self.usable = question.usable_bytes
         self.ideal_s = ideal_seconds(
             question.shape,
@@ -195,7 +152,7 @@ class Search:
         self, placed: Layout, tried: tuple[Way, ...], found: dict[int, Best]
     ) -> None:
         """Weigh the variants whose layers are on the same ranks."""
-        question, stages = self.question, self._stages(placed)
+        question, stages = self.question, self.pieces.stages(placed)
         ranks = telling_ranks(question.shape, placed.pp)
         sizes = [
             (micro_batch, [(each, _flights(each, ranks)) for each in pipelines])
@@ -203,19 +160,19 @@ class Search:
         ]
         if not sizes:
             return
-        held = self._states(placed, stages)
+        held = self.pieces.states(placed, stages)
         best = [found.setdefault(at.zero, Best(at.zero)) for at in stages]
-        sums: list[list[_Growing]] = [[] for _ in stages]
+        sums: list[list[GrowingTime]] = [[] for _ in stages]
         for recompute in question.recomputes:
             one = placed._replace(recompute=recompute)
-            pieces, compute = self._pieces(one), self._microbatch(one)
+            pieces, compute = self.pieces.activations(one), self.pieces.microbatch(one)
             # No step is shorter than its compute.
             shortest = compute * (question.global_batch // placed.dp)
             self.examined += len(stages) * sum(len(each) for _, each in sizes)
-            growing: list[_Growing] = []
+            growing: list[GrowingTime] = []
             for micro_batch, pipelines in sizes:
                 several = [piece.times(micro_batch) for piece in pieces]
-                shared: _Seconds | None = None
+                shared: SharedSeconds | None = None
                 for pipeline, flights in pipelines:
                     work = [
                         piece.peak(pipeline, flight)
@@ -230,15 +187,19 @@ class Search:
                         if needed < each.least_bytes:
                             each.least_bytes, each.least = needed, variant
                         if fits:
-                            growing = growing or self._growing(one, compute)
-                            shared = shared or _Seconds(
+                            growing = growing or self.pieces.growing(one, compute)
+                            shared = shared or SharedSeconds(
                                 *(grows.of(micro_batch) for grows in growing)
                             )
-                            sums[at] = sums[at] or self._sums(stages[at])
+                            sums[at] = sums[at] or self.pieces.sums(stages[at])
                             self._time(each, variant, shared, sums[at])
 
     def _time(
-        self, best: Best, variant: PlanVariant, shared: _Seconds, sums: list[_Growing]
+        self,
+        best: Best,
+        variant: PlanVariant,
+        shared: SharedSeconds,
+        sums: list[GrowingTime],
     ) -> None:
         """Take a variant that fits for the best of its layout, if it is faster."""
         pipeline, overlap = variant.pipeline, self.question.assumptions.overlap
@@ -287,92 +248,3 @@ class Search:
             overlap=question.assumptions.overlap,
             ideal_s=self.ideal_s,
         )
-
-    # --- pieces -----------------------------------------------------------------------
-
-    def _stages(self, placed: Layout) -> list[Layout]:
-        """Return a cut with each ZeRO stage; FSDP beside a pipeline is one (Llama 3).
-
-        What each microbatch sums and gathers anew counts in the time. Without replicas
-        there is nothing to shard, but for what offload takes.
-        """
-        least = OFFLOAD[placed.offload].stage
-        stages = self.question.zeros if placed.replicas > 1 else (least,)
-        return [placed._replace(zero=zero) for zero in stages if zero >= least]
-
-    def _pieces(self, one: Layout) -> list[ActivationPieces]:
-        question = self.question
-        return activation_pieces(
-            question.shape,
-            one,
-            telling_ranks(question.shape, one.pp),
-            element_bytes=self.kept.activation,
-        )
-
-    def _microbatch(self, one: Layout) -> float:
-        question = self.question
-        return microbatch_seconds(
-            question.shape,
-            one,
-            question.cluster,
-            question.assumptions,
-            element_bytes=self.kept.activation,
-        )
-
-    def _states(self, placed: Layout, stages: list[Layout]) -> list[list[Number]]:
-        """Return for each stage what each telling rank holds, whatever the microbatch.
-
-        All stages cut the same weights.
-        """
-        shape = self.question.shape
-        weights = [
-            (rank, *rank_weights(shape, placed, rank))
-            for rank in telling_ranks(shape, placed.pp)
-        ]
-        return [
-            [
-                sum(state_bytes(dense, expert, stage, self.kept)[:3])
-                + gathered_bytes(shape, stage, self.kept, rank)
-                for rank, dense, expert in weights
-            ]
-            for stage in stages
-        ]
-
-    def _sums(self, stage: Layout) -> list[_Growing]:
-        """Return the times of data parallelism, and of each link of offload.
-
-        Stage 2 sums again for each microbatch, stage 3 gathers again too.
-        """
-        grow = stage.zero >= 2 or stage.offload != "none"
-        first = self._sum_seconds(stage)
-        if not grow:
-            return [_Growing(each, 0.0) for each in first]
-        second = self._sum_seconds(stage._replace(microbatches=2))
-        return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
-
-    def _sum_seconds(self, stage: Layout) -> list[float]:
-        question = self.question
-        traffics = dp_step_traffic(question.shape, stage, self.kept)
-        efficiency = question.assumptions.link_efficiency
-        seconds = axis_seconds(traffics, stage, question.cluster, efficiency)
-        moved = offload_traffic(question.shape, stage, self.kept)
-        links = offload_seconds(moved, question.assumptions.bandwidths)
-        return [sum(seconds.values()), *links.values()]
-
-    def _growing(self, one: Layout, compute: float) -> list[_Growing]:
-        """Return the times of a microbatch of one sequence, and what each more adds."""
-        first = self._shared(one, compute)
-        second = self._shared(one._replace(micro_batch=2), 2 * compute)
-        return [_Growing(a, b - a) for a, b in zip(first, second, strict=True)]
-
-    def _shared(self, base: Layout, compute: float) -> _Seconds:
-        """Return the times of one microbatch; each more takes as long."""
-        question, cluster = self.question, self.question.cluster
-        efficiency, distance = question.assumptions.link_efficiency, strides(base)
-        times = dict.fromkeys(("tp", "ep", "etp", "send", "pp", "cp"), 0.0)
-        for traffic in model_step_traffic(question.shape, base, self.kept):
-            sends = traffic.axis == "pp" and traffic.operation == "send-recv"
-            key = "send" if sends else traffic.axis
-            stride = distance[traffic.axis]
-            times[key] += group_seconds(cluster, traffic, stride, efficiency)
-        return _Seconds(compute, *times.values())

@@ -11,18 +11,11 @@ from typing import NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_fraction
-from readerkit.estimate.flops import (
-    layer_flops_per_token,
-    step_flops,
-)
+from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, offload_seconds
-from readerkit.estimate.memory import (
-    layers_of_rank,
-    rank_layer_bytes,
-    telling_ranks,
-)
+from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
 from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number

@@ -18,12 +18,7 @@ from msgspec import Struct, convert
 from msgspec.structs import asdict
 
 from readerkit.quiz.history_database import HistoryDatabase
-from readerkit.quiz.history_file import (
-    HistoryError,
-    copied_from,
-    is_there,
-    rows_left,
-)
+from readerkit.quiz.history_file import HistoryError, copied_from, is_there, rows_left
 from readerkit.quiz.history_rows import (
     AnswerRow,
     DamagedRow,

@@ -10,11 +10,7 @@ from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import squeezed
 from readerkit.quiz.lock import Fact, LockedFact, ResolvedPlace, held
 from readerkit.quiz.messages import Remark
-from readerkit.quiz.observed_keys import (
-    ObservationQuery,
-    answer_schedule,
-    schedule_row,
-)
+from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule, schedule_row
 from readerkit.quiz.prompts import CitedLines
 from readerkit.quiz.schedule_reasons import WAIT, RankRow
 from readerkit.quiz.variant import Scene

@@ -19,12 +19,7 @@ from readerkit.model.language import Say, Told, said
 from readerkit.quiz.found_words import terms
 from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.choice import AskedChoice
-from readerkit.quiz.kinds.locate import (
-    FURTHER_DOWN,
-    FURTHER_UP,
-    TOO_WIDE,
-    AskedLine,
-)
+from readerkit.quiz.kinds.locate import FURTHER_DOWN, FURTHER_UP, TOO_WIDE, AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords
 from readerkit.quiz.kinds.sequence import AskedMatch, AskedOrder

@@ -37,12 +37,7 @@ from readerkit.render.html.drift_page import drift_feed
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.pages import Page, pages
-from readerkit.render.html.site_model import (
-    Sheet,
-    SiteModel,
-    join_names,
-    make_sheet,
-)
+from readerkit.render.html.site_model import Sheet, SiteModel, join_names, make_sheet
 from readerkit.render.html.words import Words
 from readerkit.site.inputs import OUR_TOPS, Inputs
 from readerkit.system.children import heed_parent_alone
@@ -266,7 +261,10 @@ def make_site_model(
             name: addresses.mirror_page(mirror.id)
             for name, mirror in homes(book.mirrors.values(), evidence).items()
         },
-        origins={name: _origin(library, each) for name, each in sources.items()},
+        origins={
+            name: came.public if (came := library.came_from(each.upstream)) else ""
+            for name, each in sources.items()
+        },
         other_lines=other_lines,
         absent=absent,
         asked=questions_by_note(banks),
@@ -289,16 +287,12 @@ def _notes(
         notes, wrong = resolve_each(library.book, each, anchored)
         found |= {note.annotation.id: note for note in notes}
         faults += wrong
-    faults += check_mirrors(library.book, _folders(sources))
+    folders = {name: each for name, each in sources.items() if each.upstream.folder}
+    faults += check_mirrors(library.book, folders)
     if faults:
         raise ContentError(faults)
     asides = {name: found.pop(name) for name in found.keys() - library.book.annotations}
     return found, asides
-
-
-def _origin(library: Library, sources: Sources) -> str:
-    came_from = library.came_from(sources.upstream)
-    return came_from.public if came_from else ""
 
 
 def make_sheets(
@@ -350,7 +344,3 @@ def _mirrored(
                 (mirror.id, index),
                 tuple(home.resolve(anchor) for home, anchor in spans),
             )
-
-
-def _folders(sources: Mapping[str, Sources]) -> dict[str, Sources]:
-    return {name: each for name, each in sources.items() if each.upstream.folder}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import signal
+import socket
 import traceback
+from collections.abc import Callable, Iterator
 from html import escape
 
 import h11
+import uvicorn
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -142,3 +146,31 @@ def said_of(error: Exception) -> str:
         return str(error)
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}: a bug of readerkit; the terminal has more"
+
+
+class SignalServer(uvicorn.Server):
+    """Ends as a terminal wants it, and says so to whoever has event streams open."""
+
+    def __init__(self, config: uvicorn.Config, closing: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take a closed terminal and ^\\ as ^C is taken: shut down, then end by it."""
+        ends = (signal.SIGHUP, signal.SIGQUIT)
+        heeded = [s for s in ends if signal.getsignal(s) is not signal.SIG_IGN]
+        before = {s: signal.signal(s, self.handle_exit) for s in heeded}
+        try:
+            with super().capture_signals():
+                yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+        for signum in {*heeded} & {*self._captured_signals}:
+            signal.raise_signal(signum)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have open event streams end, and end."""
+        self._closing()
+        await super().shutdown(sockets)

@@ -8,10 +8,9 @@ import gc
 import json
 import mimetypes
 import re
-import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
@@ -21,12 +20,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import (
-    HTMLResponse,
-    JSONResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from watchfiles import awatch
 
@@ -40,6 +34,7 @@ from readerkit.site.http import (
     HOST,
     OwnNameOnly,
     Protocol,
+    SignalServer,
     answer,
     fault_page,
     names_of,
@@ -146,6 +141,10 @@ class Server:
             is_new = False
             for listener in list(self.listeners):
                 listener.put_nowait(self.state)
+
+    def close(self) -> None:
+        """Have open event streams end."""
+        self.closing = True
 
     # --- what is asked for ---
 
@@ -294,33 +293,6 @@ def application(server: Server, port: int) -> Starlette:
     )
 
 
-class _Uvicorn(uvicorn.Server):
-    """Tells open event streams to end when the server is asked to."""
-
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
-        super().__init__(config)
-        self._ours = server
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take a closed terminal and ^\\ as ^C is taken: shut down, then end by it."""
-        ends = (signal.SIGHUP, signal.SIGQUIT)
-        heeded = [s for s in ends if signal.getsignal(s) is not signal.SIG_IGN]
-        before = {s: signal.signal(s, self.handle_exit) for s in heeded}
-        try:
-            with super().capture_signals():
-                yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
-        for signum in {*heeded} & {*self._captured_signals}:
-            signal.raise_signal(signum)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ours.closing = True
-        await super().shutdown(sockets)
-
-
 def serve(inputs: Inputs, book: Path | None, port: int) -> None:
     """Build the site, and serve it until interrupted.
 
@@ -356,4 +328,4 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
-        _Uvicorn(config, server).run(sockets=[listener])
+        SignalServer(config, server.close).run(sockets=[listener])

@@ -24,13 +24,13 @@ from readerkit.model.anchor import Span
 from readerkit.model.language import SPANISH, Say, english, said
 from readerkit.render.note_view import (
     Beside,
-    Shown,
     console,
     note_lines,
     note_view,
     on_page,
     proof,
 )
+from readerkit.render.terminal_code import Shown
 from readerkit.terminal.note_list import asides_of
 from readerkit.terminal.proofs import with_proved
 from readerkit.upstreams.store import blob_id

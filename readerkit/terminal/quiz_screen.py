@@ -214,7 +214,8 @@ class QuizScreen(Paragraphs):
             lines = numbered(self._lines.lines(place) or [], place.first)
             return "".join(f"    {visible(line)}\n" for line in lines)
         from readerkit.model.anchor import Span
-        from readerkit.render.note_view import console, indented_code
+        from readerkit.render.note_view import console
+        from readerkit.render.terminal_code import indented_code
 
         source = self._lines.source(place)
         if source is None:

@@ -14,11 +14,7 @@ from readerkit.upstreams.git_address import check_address
 from readerkit.upstreams.installed import serve_installed
 from readerkit.upstreams.lock import Lock
 from readerkit.upstreams.package import serve_package
-from readerkit.upstreams.provenance import (
-    Provenance,
-    read_provenance,
-    write_provenance,
-)
+from readerkit.upstreams.provenance import Provenance, read_provenance, write_provenance
 from readerkit.upstreams.source_protocol import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id
 from readerkit.upstreams.upstream import Upstream

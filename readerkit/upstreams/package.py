@@ -138,11 +138,7 @@ def _pip(command: list[str]) -> str:
 
 def _download_sdist(package: Package, folder: Path) -> Path:
     """Fetch the sdist from the first index that has it; digests are checked."""
-    from pypi_simple import (
-        NoSuchProjectError,
-        PyPISimple,
-        UnsupportedRepoVersionError,
-    )
+    from pypi_simple import NoSuchProjectError, PyPISimple, UnsupportedRepoVersionError
 
     name, version = package.name, package.version
     options = _pip_options()

@@ -15,11 +15,7 @@ from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.base import Parameter, Question, not_read
 from readerkit.quiz.messages import Remark
-from readerkit.quiz.number_reasons import (
-    counts_in,
-    shown_formula,
-    told_factor,
-)
+from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
 from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import (

@@ -222,7 +222,6 @@ class AskedSketch(Variant):
     """The title of each, and what its cells are."""
     rows: list[tuple[str, list[str]]]
     """The label of each, and its cells."""
-
     words: tuple[str, ...]
     """Those that a cell may be."""
     layout: Mapping[str, int]

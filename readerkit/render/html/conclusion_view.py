@@ -5,12 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from readerkit.content.mirrors import Mirror
-from readerkit.evidence.conclusion import (
-    Conclusion,
-    Reason,
-    say_conclusion,
-    say_reason,
-)
+from readerkit.evidence.conclusion import Conclusion, Reason, say_conclusion, say_reason
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.purposes import Calls, amounts, purposes
 from readerkit.evidence.record import Record

@@ -17,12 +17,7 @@ from readerkit.estimate.runs import tally
 from readerkit.model.language import Say, english
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
-from readerkit.render.html.charts import (
-    Cell,
-    MemoryStack,
-    gantt,
-    stack_chart,
-)
+from readerkit.render.html.charts import Cell, MemoryStack, gantt, stack_chart
 from readerkit.render.html.estimate_examples import (
     SECTIONS,
     EstimateGroup,

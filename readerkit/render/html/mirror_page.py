@@ -23,13 +23,7 @@ from readerkit.render.html.conclusion_view import conclusion_view
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, rights_of, say_ran, view
 from readerkit.render.html.markdown import line, prose
-from readerkit.render.html.notes import (
-    Seen,
-    card,
-    mirror_title,
-    section_title,
-    text,
-)
+from readerkit.render.html.notes import Seen, card, mirror_title, section_title, text
 from readerkit.render.html.proved import Proved, marked, only_marks, passages
 from readerkit.render.html.record_view import bars, record_view
 from readerkit.render.html.schedule_play import schedule_player

@@ -22,11 +22,7 @@ from readerkit.render.html.charts import (
     memory_chart,
     phrase_of,
 )
-from readerkit.render.html.conclusion_view import (
-    conclusion_view,
-    reason_of,
-    work_view,
-)
+from readerkit.render.html.conclusion_view import conclusion_view, reason_of, work_view
 from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.prediction import prediction, say_set_up

@@ -8,17 +8,16 @@ from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.kind import Place
 from readerkit.content.resolved_notes import Note
 from readerkit.render.note_view import (
-    MAX_SHOWN_CHARACTERS,
     NOTE_WIDTH,
     SIDE_BY_SIDE_WIDTH,
     Beside,
     cite,
-    code_lines,
     console,
     note_view,
     proof,
     prose,
 )
+from readerkit.render.terminal_code import MAX_SHOWN_CHARACTERS, code_lines
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.upstream import Licence
 
