@@ -16,6 +16,7 @@ from readerkit.content.annotations import (
     Annotation,
     Citation,
 )
+from readerkit.content.book import NAMED_BY, WrittenBook, WrittenEntry
 from readerkit.content.kind import Document, Kind, Place
 from readerkit.content.mirrors import MIRROR, Mirror
 from readerkit.content.tours import TOUR, TOUR_TRANSLATION, TranslatedTour
@@ -26,7 +27,6 @@ from readerkit.content.translations import (
     TranslatedMirror,
     Translation,
 )
-from readerkit.content.written_book import NAMED_BY, WrittenBook, WrittenEntry
 from readerkit.errors import ContentFault
 from readerkit.wording.meant_name import near_names
 

@@ -21,7 +21,7 @@ from readerkit.content.annotations import (
     UPSTREAMS,
     Annotation,
 )
-from readerkit.content.book import Book
+from readerkit.content.book import Book, Translated, WrittenBook, WrittenEntry
 from readerkit.content.check_links import check_links
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, E, Kind
@@ -32,7 +32,6 @@ from readerkit.content.translations import (
     MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
 )
-from readerkit.content.written_book import Translated, WrittenBook, WrittenEntry
 from readerkit.errors import ContentError, ContentFault
 from readerkit.upstreams import Lock, Upstream
 

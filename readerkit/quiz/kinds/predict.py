@@ -22,8 +22,7 @@ from readerkit.quiz.kinds.numeric import (
 )
 from readerkit.quiz.lock import Fact
 from readerkit.quiz.messages import Remark
-from readerkit.quiz.observed_facts import observed
-from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule
+from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule, observed
 from readerkit.quiz.prompts import PredictPrompt, ScheduleSizes
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.tolerance import AnswerTolerance
