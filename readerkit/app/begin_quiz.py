@@ -93,16 +93,9 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         return choose_questions(bank, seed=seed, count=count, among=among)
 
     questions, figures, lacking = _with_figures(bank, choose, among)
-    if not questions and lacking:
-        first, *rest = dict.fromkeys(lacking.values())
-        raise ReaderkitError("\n".join((f"nothing to ask about yet: {first}", *rest)))
     if not questions:
-        aside = len(matching(bank, wanted) & suspended(history))
-        raise ReaderkitError(
-            "no question of the bank is all of this"
-            + (f" and not suspended ({aside} are)" if aside and not wanted.exam else "")
-            + ": ask for less"
-        )
+        aside = 0 if wanted.exam else len(matching(bank, wanted) & suspended(history))
+        raise _nothing_left(lacking, aside)
     limit = bank.rules.exam.minutes
     in_time = not limit or (wanted.minutes or limit) <= limit
     session = Session.start(
@@ -121,6 +114,16 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     if wanted.only or wanted.topics or wanted.due:
         session.left_out = tuple(starmap(QuestionLeftOut, lacking.items()))
     return session
+
+
+def _nothing_left(lacking: dict[str, str], suspended: int) -> ReaderkitError:
+    """Return why there is no question to ask."""
+    if lacking:
+        first, *rest = dict.fromkeys(lacking.values())
+        return ReaderkitError("\n".join((f"nothing to ask about yet: {first}", *rest)))
+    aside = f" and not suspended ({suspended} are)" if suspended else ""
+    what = "no question of the bank is all of this"
+    return ReaderkitError(f"{what}{aside}: ask for less")
 
 
 def _with_figures(

@@ -57,9 +57,11 @@ def prove(
     from readerkit.app.interface_words import known_language
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
-    from readerkit.terminal.as_json import print_json
-    from readerkit.terminal.proofs import says_in
-    from readerkit.terminal.prove import experiments_of, refuse_without
+    from readerkit.terminal.prove import (
+        experiments_of,
+        list_experiments,
+        refuse_without,
+    )
     from readerkit.terminal.prove import prove as run
     from readerkit.terminal.run_mini import needs_torch
     from readerkit.wording.meant_name import choose_all
@@ -74,12 +76,7 @@ def prove(
     if math.isnan(timeout):
         raise click.BadParameter("got nan, expected seconds", param_hint="--timeout")
     if not ids and not all_of:
-        if as_json:
-            rows = [{"id": each.entry, "says": each.claim.says} for each in known]
-            print_json(rows)
-            return
-        for each in known:
-            click.echo(f"{each.entry}\t{says_in(library, each, language)}")
+        list_experiments(library, known, language, as_json=as_json)
         return
     entries = [*dict.fromkeys(each.entry for each in known)]
     refuse_without(library, ids, entries)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from readerkit.app.check_quiz import BankSummary
 
 
 @click.command(short_help="Hold a bank against the code, the records and its lock.")
@@ -67,15 +71,16 @@ def lint(
         print_json(to_builtins(summaries))
         return
     for each in summaries:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in each.types.items())
-        click.echo(
-            f"phase {each.phase}: "
-            f"{counted(each.questions, 'question')} ({kinds}) over "
-            f"{counted(each.objectives, 'objective')}; "
-            f"{counted(each.places, 'place')} and "
-            f"{counted(each.facts, 'fact')} "
-            f"{'locked' if update_lock else 'as locked'}; {each.spanish} in Spanish"
-        )
+        _print_summary(each, "locked" if update_lock else "as locked")
+
+
+def _print_summary(bank: BankSummary, held: str) -> None:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in bank.types.items())
+    click.echo(
+        f"phase {bank.phase}: {counted(bank.questions, 'question')} ({kinds}) over "
+        f"{counted(bank.objectives, 'objective')}; {counted(bank.places, 'place')} and "
+        f"{counted(bank.facts, 'fact')} {held}; {bank.spanish} in Spanish"
+    )
 
 
 def _schema(book: Path | None) -> dict[str, object]:

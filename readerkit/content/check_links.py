@@ -18,7 +18,7 @@ from readerkit.content.annotations import (
 )
 from readerkit.content.book import NAMED_BY, WrittenBook, WrittenEntry
 from readerkit.content.kind import Document, Kind, Place
-from readerkit.content.mirrors import MIRROR, Mirror
+from readerkit.content.mirrors import MIRROR, Mirror, MirrorSection
 from readerkit.content.tours import TOUR, TOUR_TRANSLATION, TranslatedTour
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
@@ -87,24 +87,11 @@ class _Check:
         for mirror in entries[MIRROR]:
             self._check_names(mirror, ("concepts",), mirror.entry.concepts, concepts)
             for index, section in enumerate(mirror.entry.sections):
-                at: Path = ("sections", index)
-                self._check_names(mirror, (*at, "upstream"), section.upstream, notes)
-                for key in ("events", "differences"):
-                    for number, entry in enumerate(getattr(section, key)):
-                        path = (*at, key, number, "comparisons")
-                        self._check_names(mirror, path, entry.comparisons, compared)
-                for number, entry in enumerate(section.differences):
-                    if entry.note and not self._is_known(entry.note, notes):
-                        path = (*mirror.path, *at, "differences", number, "note")
-                        problem = notes.unknown(entry.note)
-                        self.faults.append(mirror.document.fault(path, *problem))
+                self._check_section(mirror, index, section, notes, compared)
             self._check_minis(mirror.entry)
         for tour in entries[TOUR]:
             for number, stop in enumerate(tour.entry.stops):
-                if not self._is_known(stop.note, notes):
-                    at = (*tour.path, "stops", number, "note")
-                    fault = tour.document.fault(at, *notes.unknown(stop.note))
-                    self.faults.append(fault)
+                self._check_note(tour, ("stops", number), stop.note, notes)
         self._check_locks()
         self._check_translations(NOTE_TRANSLATION, notes)
         self._check_translations(CONCEPT_TRANSLATION, concepts)
@@ -118,6 +105,32 @@ class _Check:
         self._check_translated_sections()
         self._check_translated_tours()
         self._check_cycles()
+
+    def _check_section(
+        self,
+        mirror: WrittenEntry[Mirror],
+        index: int,
+        section: MirrorSection,
+        notes: _Names,
+        compared: _Names,
+    ) -> None:
+        at: Path = ("sections", index)
+        self._check_names(mirror, (*at, "upstream"), section.upstream, notes)
+        for key in ("events", "differences"):
+            for number, entry in enumerate(getattr(section, key)):
+                path = (*at, key, number, "comparisons")
+                self._check_names(mirror, path, entry.comparisons, compared)
+        for number, difference in enumerate(section.differences):
+            if difference.note:
+                path = (*at, "differences", number)
+                self._check_note(mirror, path, difference.note, notes)
+
+    def _check_note(
+        self, written: WrittenEntry[Any], at: Path, note: str, notes: _Names
+    ) -> None:
+        if not self._is_known(note, notes):
+            path = (*written.path, *at, "note")
+            self.faults.append(written.document.fault(path, *notes.unknown(note)))
 
     def _check_unique(self, kind: Kind[Any]) -> None:
         first: dict[str, Place] = {}

@@ -22,6 +22,7 @@ from readerkit.content.resolved_notes import resolve_each
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.output import FILE
 from readerkit.system.output import printing
+from readerkit.terminal.as_json import print_json
 from readerkit.terminal.proofs import code_of, says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
@@ -29,6 +30,17 @@ from readerkit.wording.numbers import counted
 
 MAX_CODE_LINES = 12
 MAX_NAMED = 3
+
+
+def list_experiments(
+    library: Library, known: Sequence[Sentence], language: str, *, as_json: bool
+) -> None:
+    """Print which sentences a program proves, each with its entry."""
+    if as_json:
+        print_json([{"id": each.entry, "says": each.claim.says} for each in known])
+        return
+    for each in known:
+        click.echo(f"{each.entry}\t{says_in(library, each, language)}")
 
 
 def prove(

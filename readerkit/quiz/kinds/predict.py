@@ -22,7 +22,12 @@ from readerkit.quiz.kinds.numeric import (
 )
 from readerkit.quiz.lock import Fact
 from readerkit.quiz.messages import Remark
-from readerkit.quiz.observed_keys import ObservationQuery, answer_schedule, observed
+from readerkit.quiz.observed_keys import (
+    ObservationQuery,
+    ObservedFact,
+    answer_schedule,
+    observed,
+)
 from readerkit.quiz.prompts import PredictPrompt, ScheduleSizes
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.tolerance import AnswerTolerance
@@ -106,22 +111,27 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
     def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
         seen = observed(self.source, self.id, scene)
-        key = seen.key
         told = [
             (each.answer(scene), each.remark(scene, f"mistake/{at}"))
             for at, each in enumerate(self.mistakes, 1)
         ]
-        if not isinstance(key, tuple):
-            near = (self.relative, self.absolute, self.significant)
-            tolerance = AnswerTolerance.of(*near, default=0.0)
-            unit = find_unit(self.unit)
-            wrong = tuple(
-                (float(value), remark)
-                for value, remark in told
-                if not isinstance(value, tuple)
-            )
-            asked = ask_number(PredictPrompt, scene, key, unit, tolerance, wrong)
-            return replace(asked, seen=seen.of_number())
+        if isinstance(seen.key, tuple):
+            wrong = [(said, why) for said, why in told if isinstance(said, tuple)]
+            return self._ask_words(scene, seen, seen.key, wrong)
+        near = (self.relative, self.absolute, self.significant)
+        tolerance = AnswerTolerance.of(*near, default=0.0)
+        unit = find_unit(self.unit)
+        values = tuple((float(n), why) for n, why in told if not isinstance(n, tuple))
+        asked = ask_number(PredictPrompt, scene, seen.key, unit, tolerance, values)
+        return replace(asked, seen=seen.of_number())
+
+    def _ask_words(
+        self,
+        scene: Scene,
+        seen: ObservedFact,
+        key: tuple[str, ...],
+        wrong: list[tuple[tuple[str, ...], Remark]],
+    ) -> AskedWords:
         strip: tuple[str, ...] | UnsetType = UNSET
         ends = seen.of_each()
         if self.gap is not None:
@@ -130,40 +140,41 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
             at = self.gap - 1
             key, strip = (key[at],), (*key[:at], "", *key[self.gap :])
             ends = ends[at : self.gap]
-        form = "F0a B0a . F1b" if self.source.chunks else "F0 B0 . F1"
-        cells = Told("{count} cells in order: {form}", count=len(key), form=form)
-        how, count = cells, None
-        if self.words:
-            words = joined(self.words)
-            how = Told("{count} in order, of: {words}", count=len(key), words=words)
-            if len(key) == 1:  # only one word among those offered is a choice
-                how, count = Told("one of: {words}", words=words), len(self.words)
         drawn: ScheduleSizes | UnsetType = UNSET
         if self.source.schedule is not None:
             sizes = map(scene.whole, self.source.sizes())
             drawn = ScheduleSizes(self.source.schedule, *sizes)
         shown = PredictPrompt(
-            *scene.head(how),
+            *scene.head(self._how(len(key))),
             words=self.words,
             length=len(key),
             strip=strip,
             schedule=drawn,
         )
         typed = " ".join(key)
+        is_choice = len(key) == 1  # of one word among those offered
         return AskedWords(
             prompt=shown,
             told=scene.solved(typed),
             typed_key=typed,
-            choices=count,
+            choices=len(self.words) if is_choice and self.words else None,
             key=key,
             words=self.words,
-            refuted=[
-                (words, remark) for words, remark in told if isinstance(words, tuple)
-            ],
+            refuted=wrong,
             reasons=seen.reasons(),
             none=seen.none(),
             ends=ends,
         )
+
+    def _how(self, count: int) -> Told:
+        """Return how so many words are typed."""
+        if not self.words:
+            form = "F0a B0a . F1b" if self.source.chunks else "F0 B0 . F1"
+            return Told("{count} cells in order: {form}", count=count, form=form)
+        words = joined(self.words)
+        if count == 1:
+            return Told("one of: {words}", words=words)
+        return Told("{count} in order, of: {words}", count=count, words=words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

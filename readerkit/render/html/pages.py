@@ -150,62 +150,35 @@ def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[
             yield Page(addresses.peek_file(*file), (model.links_id, noted), look)
 
 
-def _written_pages(
-    model: SiteModel, writing: Writing
-) -> dict[str, tuple[str, Callable[[], Any]]]:
-    """Return all pages but those of source: address to template and values."""
-    chapters = [
-        (addresses.chapter_page(script.name), chapter_title(script))
-        for script in writing.scripts
-    ]
-    labs = lab_lines(writing.labs)
-    lists = {
-        "chapters": chapters,
-        "labs": labs,
-        "estimates": headings() if writing.examples else (),
-    }
-    start = partial(_start_page, model, writing, lists)
-    found: dict[str, tuple[str, Callable[[], Any]]] = {
-        addresses.START: ("start.html", start),
+Made = dict[str, tuple[str, Callable[[], Any]]]
+"""By address, a page's template and what gives its values."""
+
+
+def _written_pages(model: SiteModel, writing: Writing) -> Made:
+    """Return all pages but those of source."""
+    book = model.book
+    found: Made = {
+        addresses.START: ("start.html", partial(_start_page, model, writing)),
         addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
         addresses.CONCEPTS: ("concepts.html", partial(concept_page, model)),
     }
-    if model.book.references:
+    if book.references:
         works = partial(reference_page, model)
         found[addresses.REFERENCES] = ("references.html", works)
-    if model.book.mirrors:
+    if book.mirrors:
         found[addresses.BESIDE] = ("mirrors.html", partial(mirror_index, model))
-    if writing.phases:
-        quiz = {"title": "Quiz", "phases": writing.phases}
-        found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
-    for phase in writing.phases:
-        quizzes = QuizPage(model, phase.phase)
-        found[phase.page] = ("quiz_check.html", partial(quizzes.overview, phase))
-        for topic in phase.topics:
-            check = partial(_topic_page, writing, quizzes, topic)
-            found[topic.page] = ("quiz_topic.html", check)
-    if chapters:
-        index = {"title": "Chapters", "chapters": chapter_lines(writing.scripts)}
-        found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
-    for script, (page, _) in zip(writing.scripts, chapters, strict=True):
-        chapter = partial(chapter_page, model, script, writing.supplies)
-        found[page] = ("chapter.html", chapter)
+    found |= _quiz_pages(model, writing)
+    found |= _text_pages(model, writing)
     if work_out := writing.examples:
         found[addresses.ESTIMATES] = (
             "estimates.html",
             lambda: estimate_page(work_out(), model.words),
         )
-    if labs:
-        lab_index = {"title": "Labs", "labs": labs}
-        found[addresses.LABS] = ("labs.html", lambda: lab_index)
-    for lab, (page, _) in zip(writing.labs, labs, strict=True):
-        told = partial(lab_page, model, lab, writing.supplies)
-        found[page] = ("lab.html", told)
     found |= _mechanism_pages(model, writing)
-    for mirror in model.book.mirrors.values():
+    for mirror in book.mirrors.values():
         beside = partial(mirror_page, model, mirror)
         found[addresses.mirror_page(mirror.id)] = ("mirror.html", beside)
-    for tour in model.book.tours.values():
+    for tour in book.tours.values():
         shown = partial(tour_page, model, tour)
         found[addresses.tour_page(tour.id)] = ("tour.html", shown)
     for kept in writing.drifts:
@@ -217,28 +190,58 @@ def _written_pages(
     return found
 
 
-def _mechanism_pages(
-    model: SiteModel, writing: Writing
-) -> dict[str, tuple[str, Callable[[], Any]]]:
+def _quiz_pages(model: SiteModel, writing: Writing) -> Made:
+    found: Made = {}
+    if writing.phases:
+        quiz = {"title": "Quiz", "phases": writing.phases}
+        found[addresses.QUIZ] = ("quiz.html", lambda: quiz)
+    for phase in writing.phases:
+        quizzes = QuizPage(model, phase.phase)
+        found[phase.page] = ("quiz_check.html", partial(quizzes.overview, phase))
+        for topic in phase.topics:
+            check = partial(_topic_page, writing, quizzes, topic)
+            found[topic.page] = ("quiz_topic.html", check)
+    return found
+
+
+def _text_pages(model: SiteModel, writing: Writing) -> Made:
+    found: Made = {}
+    if writing.scripts:
+        index = {"title": "Chapters", "chapters": chapter_lines(writing.scripts)}
+        found[addresses.CHAPTERS] = ("chapters.html", lambda: index)
+    for script in writing.scripts:
+        chapter = partial(chapter_page, model, script, writing.supplies)
+        found[addresses.chapter_page(script.name)] = ("chapter.html", chapter)
+    if labs := lab_lines(writing.labs):
+        lab_index = {"title": "Labs", "labs": labs}
+        found[addresses.LABS] = ("labs.html", lambda: lab_index)
+    for lab, (page, _) in zip(writing.labs, labs, strict=True):
+        found[page] = ("lab.html", partial(lab_page, model, lab, writing.supplies))
+    return found
+
+
+def _mechanism_pages(model: SiteModel, writing: Writing) -> Made:
     """Return the pages of mechanisms that play, in the order of their list."""
     shown = lines(model)
     if not shown:
         return {}
     index = {"title": "Mechanisms", "mechanisms": shown}
-    found: dict[str, tuple[str, Callable[[], Any]]] = {
-        addresses.MECHANISMS: ("mechanisms.html", lambda: index)
-    }
+    found: Made = {addresses.MECHANISMS: ("mechanisms.html", lambda: index)}
     for name, (page, _) in zip(names(model), shown, strict=True):
         told = partial(mechanism_page, model, name, writing.scripts)
         found[page] = ("mechanism.html", told)
     return found
 
 
-def _start_page(
-    model: SiteModel,
-    writing: Writing,
-    lists: Mapping[str, Sequence[tuple[str, object]]],
-) -> Context:
+def _start_page(model: SiteModel, writing: Writing) -> Context:
+    scripts = writing.scripts
+    lists = {
+        "chapters": [
+            (addresses.chapter_page(s.name), chapter_title(s)) for s in scripts
+        ],
+        "labs": lab_lines(writing.labs),
+        "estimates": headings() if writing.examples else (),
+    }
     name = writing.first_question
     asked = next(
         (
