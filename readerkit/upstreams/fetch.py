@@ -53,17 +53,12 @@ def fetch(
         if not missing and not whole:
             return read_provenance(upstream, store)
         asked = [*lock.files] if whole else missing
-        tried = []
+        tried: list[str] = []
+        expected = {path: lock.files[path] for path in asked}
         for name in _possible(upstream, sources):
             report(f"{upstream.name}: trying {name} …")
-            try:
-                served = _source(name, store)(upstream, asked)
-                _check(served, {path: lock.files[path] for path in asked})
-            except MovedTagError:
-                raise
-            except SourceError as error:
-                tried.append(f"{name}: {error}")
-                report(f"{upstream.name}: not from {name}: {error}")
+            served = _try(name, upstream, store, expected, tried, report)
+            if served is None:
                 continue
             if missing:
                 return _keep(upstream, name, served, store, report)
@@ -85,18 +80,11 @@ def list_files(
     Raises:
         SourceError: no source could serve.
     """
-    tried = []
+    tried: list[str] = []
     with store.locked():
         for name in _possible(upstream, sources):
-            try:
-                served = _source(name, store)(upstream, None)
-                if not served.files:
-                    raise SourceError("it has none of the included paths")
-            except MovedTagError:
-                raise
-            except SourceError as error:
-                tried.append(f"{name}: {error}")
-                report(f"{upstream.name}: not from {name}: {error}")
+            served = _try(name, upstream, store, None, tried, report)
+            if served is None:
                 continue
             if upstream.commit and not served.proves_commit:
                 report(
@@ -109,6 +97,35 @@ def list_files(
             _keep(upstream, name, served, store, report)
             return {path: blob_id(data) for path, data in served.files.items()}
     raise SourceError(_nothing_served(upstream, sources, tried, 0))
+
+
+def _try(
+    name: str,
+    upstream: Upstream,
+    store: BlobStore,
+    expected: Mapping[TreePath, BlobId] | None,
+    tried: list[str],
+    report: Report,
+) -> Served | None:
+    """Return what a source serves: these blobs, or all that it has; None: not here.
+
+    Raises:
+        MovedTagError: whoever serves, it is not what was pinned.
+    """
+    try:
+        paths = None if expected is None else [*expected]
+        served = _source(name, store)(upstream, paths)
+        if expected is not None:
+            _check(served, expected)
+        elif not served.files:
+            raise SourceError("it has none of the included paths")
+        return served
+    except MovedTagError:
+        raise
+    except SourceError as error:
+        tried.append(f"{name}: {error}")
+        report(f"{upstream.name}: not from {name}: {error}")
+        return None
 
 
 def missing_files(lock: Lock, store: BlobStore) -> list[TreePath]:
@@ -165,7 +182,7 @@ def _keep(
     for data in served.files.values():
         store.write(data)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-    kept = Provenance(name, served.origin, when)
+    kept = Provenance(name, served.origin, when, served.public or served.origin)
     write_provenance(upstream, store, kept, served.licence)
     report(
         f"{upstream.name}: {counted(len(served.files), 'file')} from {served.origin}"

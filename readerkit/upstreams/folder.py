@@ -46,7 +46,8 @@ def folder_source(root: Path, git_cache: Path) -> Source:
             # What is checked out there needs no git: it is held against the lock.
             origin = f"the files checked out in {root}, a repository of another user"
         served = serve_below(root, upstream, paths)
-        return replace(served, origin=origin, licence=_licence(root, upstream))
+        licence = _licence(root, upstream)
+        return replace(served, origin=origin, licence=licence, public="a local folder")
 
     return serve
 

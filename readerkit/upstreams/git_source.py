@@ -55,9 +55,11 @@ def serve_git(
         ) from None
     licence = upstream.licence
     path = licence.path if licence else None
+    pin = upstream.commit[:12]
     return replace(
         served,
-        origin=f"git {url or upstream.url} at {upstream.commit[:12]}",
+        origin=f"git {url or upstream.url} at {pin}",
+        public=f"a local git repository at {pin}" if local else "",
         licence=served.files.get(path) if path else None,
         files={
             each: data

@@ -23,9 +23,11 @@ def serve_installed(upstream: Upstream, paths: Collection[TreePath] | None) -> S
     root = installed_root(upstream)
     name = upstream.package.name if upstream.package else upstream.installed
     found = installed_version(name)
+    public = f"installed {upstream.installed} {found}".strip()
     return replace(
         serve_below(root, upstream, paths),
-        origin=f"installed {f'{upstream.installed} {found}'.strip()} in {root}",
+        origin=f"{public} in {root}",
+        public=public,
         licence=_licence(name),
         proves_commit=_names_commit(root / upstream.installed, upstream.commit),
     )

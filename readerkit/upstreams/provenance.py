@@ -18,17 +18,8 @@ class Provenance:
     origin: str
     when: str
     """UTC date and time."""
-
-    @property
-    def public(self) -> str:
-        """The origin for others to read: no path of this machine."""
-        if self.origin.startswith("installed "):
-            return self.origin.partition(" in ")[0]
-        if self.origin.startswith("git file:"):
-            return f"a local git repository at {self.origin.rpartition(' at ')[2]}"
-        if self.origin.startswith(("folder ", "the files checked out in ")):
-            return "a local folder"
-        return self.origin
+    public: str = ""
+    """The origin for others to read: no path of this machine. Empty: not noted."""
 
 
 def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
@@ -37,7 +28,7 @@ def read_provenance(upstream: Upstream, store: BlobStore) -> Provenance | None:
         kept = Provenance(**json.loads(_path(upstream, store).read_text("utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    said = (kept.source, kept.origin, kept.when)
+    said = asdict(kept).values()
     return kept if all(isinstance(each, str) for each in said) else None
 
 
@@ -56,15 +47,6 @@ def forget_provenance(upstream: Upstream, store: BlobStore) -> None:
     path = _path(upstream, store)
     for each in (path, path.with_suffix(".licence")):
         each.unlink(missing_ok=True)
-
-
-def licence_text(upstream: Upstream, store: BlobStore) -> str:
-    """Return the licence text that came with the source, or an empty string."""
-    try:
-        path = _path(upstream, store).with_suffix(".licence")
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _path(upstream: Upstream, store: BlobStore) -> Path:

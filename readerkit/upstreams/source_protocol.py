@@ -18,7 +18,7 @@ class Served:
     """Unverified bytes, and where they came from."""
 
     origin: str
-    """In words: "wheel megatron_core-0.16.1-….whl from the package index"."""
+    """In words: "package megatron-core 0.16.1 (wheel)"."""
     files: Mapping[TreePath, bytes] = field(default_factory=dict)
     links: tuple[TreePath, ...] = ()
     """Included paths that are left out because they are symbolic links."""
@@ -26,6 +26,8 @@ class Served:
     """The licence text, where the source carries it."""
     proves_commit: bool = False
     """Whether the source itself ties the bytes to the pinned commit."""
+    public: str = ""
+    """The origin without a path of this machine; empty where it has none."""
 
 
 class Source(Protocol):

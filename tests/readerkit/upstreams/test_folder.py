@@ -79,6 +79,7 @@ def test_included_files_are_served_as_they_are(root, cache):
     assert served.files == INCLUDED
     assert served.licence == FILES["LICENSE"]
     assert served.origin == f"folder {root}"
+    assert served.public == "a local folder"
     assert not served.proves_commit
     assert not cache.exists()
 
@@ -242,6 +243,7 @@ def test_pinned_commit_of_a_repository_is_served_and_not_its_work_tree(checkout,
     assert served.licence == FILES["LICENSE"]
     assert served.proves_commit
     assert checkout.as_uri() in served.origin
+    assert served.public.startswith("a local git repository at ")
 
 
 def test_line_ends_that_a_work_tree_changed_do_not_matter(tmp_path, cache):

@@ -62,6 +62,7 @@ def test_files_of_the_package_are_served_as_they_are(site):
     assert served.files == FILES
     assert served.licence == b"Do as you like.\n"
     assert served.origin == f"installed fakelib 1.0 in {site}"
+    assert served.public == "installed fakelib 1.0"
 
 
 def test_only_asked_files_are_read(site):
