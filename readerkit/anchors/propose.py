@@ -9,7 +9,7 @@ from keyword import iskeyword
 from tree_sitter import Node
 
 from readerkit.anchors.pattern import PatternMatch, compile_pattern
-from readerkit.anchors.propose_tokens import is_quiet, token_candidates
+from readerkit.anchors.propose_tokens import is_quiet, symbol_anchors, token_candidates
 from readerkit.anchors.resolve import resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
@@ -104,11 +104,7 @@ def _candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
         yield from token_candidates(span, source)
         return
     path = span.path
-    for symbols in source.symbols.values():
-        for index, symbol in enumerate(symbols, 1):
-            if symbol.first == span.first and symbol.last == span.last:
-                yield Anchor(path, symbol=symbol.name)
-                yield Anchor(path, symbol=symbol.name, nth=index)
+    yield from symbol_anchors(span, source)
     scope = _scope(span, source)
     root = scope.scope if scope else source.root
     name = scope.name if scope else None

@@ -22,14 +22,19 @@ def is_quiet(number: int, source: SourceFile) -> bool:
     return first >= last
 
 
-def token_candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
-    """Yield anchors to try on lines that begin and end with tokens, the best first."""
-    path, tokens = span.path, source.tokens
+def symbol_anchors(span: Span, source: SourceFile) -> Iterator[Anchor]:
+    """Yield the anchors of a whole definition, where the lines are one."""
     for symbols in source.symbols.values():
         for index, symbol in enumerate(symbols, 1):
             if symbol.first == span.first and symbol.last == span.last:
-                yield Anchor(path, symbol=symbol.name)
-                yield Anchor(path, symbol=symbol.name, nth=index)
+                yield Anchor(span.path, symbol=symbol.name)
+                yield Anchor(span.path, symbol=symbol.name, nth=index)
+
+
+def token_candidates(span: Span, source: SourceFile) -> Iterator[Anchor]:
+    """Yield anchors to try on lines that begin and end with tokens, the best first."""
+    path, tokens = span.path, source.tokens
+    yield from symbol_anchors(span, source)
     around = source.symbol_around(span.first, span.last)
     names = [around.name, None] if around else [None]
     first, last = _between(span.first, span.last, source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from readerkit.app.folders import PACKAGE, cache_folder
 from readerkit.app.interface_words import read_words
 from readerkit.app.kept import keep, read_kept
 from readerkit.estimate.instrument import Shipped
+from readerkit.model.freshness import digest
 from readerkit.render.script.translate import data, translate
 
 FILE = "theme/estimates.js"
@@ -33,16 +33,14 @@ METHODS = ("value", "formula", "substitution", "symbols", "said", "to_plain")
 
 def estimates_script() -> bytes:
     """Return what the page of estimates computes with, and what it knows by name."""
-    made_of = hashlib.sha256()
-    for folder in ("render/script", "estimate", "model", "wording"):
-        for path in sorted((PACKAGE / folder).glob("*.py")):
-            made_of.update(path.read_bytes())
-    for name in ("errors.py", "render/estimate_table.py"):
-        made_of.update((PACKAGE / name).read_bytes())
-    for name in ("schedules.py", "timeline.py", "zero_bubble_orders.py"):
-        made_of.update((PACKAGE.parent / "mini_impls" / name).read_bytes())
+    folders = ("render/script", "estimate", "model", "wording")
+    code = [path for each in folders for path in sorted((PACKAGE / each).glob("*.py"))]
+    code += [PACKAGE / "errors.py", PACKAGE / "render" / "estimate_table.py"]
+    minis = ("schedules.py", "timeline.py", "zero_bubble_orders.py")
+    code += [PACKAGE.parent / "mini_impls" / name for name in minis]
+    made_of = digest(b"".join(path.read_bytes() for path in code))
     known = data("known", known_names()._asdict())
-    path = cache_folder() / "scripts" / f"{made_of.hexdigest()}.js"
+    path = cache_folder() / "scripts" / f"{made_of}.js"
     text = read_kept(path)
     if text is None:
         text = translate(ENTRIES, _source, METHODS).encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -34,6 +33,7 @@ from readerkit.content.resolved_notes import Sources
 from readerkit.content.translations import DIAGRAM_TRANSLATION
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
+from readerkit.model.freshness import digest
 from readerkit.model.language import SPANISH
 from readerkit.quiz.bank import Bank
 from readerkit.render.html.lab_page import LabScript
@@ -182,9 +182,8 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     name = {"light": "neutral", "dark": "dark"}[theme]
     before = f'%%{{init: {{"theme": "{name}"}}}}%%'
     text = f"{before}\n{diagram.mermaid}"
-    made_of = f"{metadata.version('mermaidx')}\n{text}"
-    digest = hashlib.sha256(made_of.encode()).hexdigest()
-    path = library.store.root / "diagrams" / f"{digest}.drawn"
+    made_of = digest(f"{metadata.version('mermaidx')}\n{text}")
+    path = library.store.root / "diagrams" / f"{made_of}.drawn"
     kept = read_kept(path)
     if kept is not None:
         return kept

@@ -6,7 +6,6 @@ from. Whatever is wrong with it, or newer than it, everything is parsed anew.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import MsgspecError, Raw, Struct, json
 
-from readerkit import __version__
-from readerkit.app.folders import PACKAGE
-from readerkit.app.kept import keep, kept_file, parsed_by, read_kept
+from readerkit.app.kept import code_digest, keep, kept_file, parsed_by, read_kept
 from readerkit.content.kind import Document, E, Kind
 from readerkit.model.anchor import Anchor, Span
+from readerkit.model.freshness import digest
 from readerkit.model.languages import language_of
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ class Memo:
             ContentError: a file that is no YAML.
         """
         head = f"{parsed_by()} {kind.name} {name}\0".encode()
-        key = hashlib.sha256(head + data).hexdigest()
+        key = digest(head + data)
         kept = self._known.get(key, Raw())
         try:
             entries = kind.entries(json.decode(kept, type=kind.whole))
@@ -115,16 +113,16 @@ class FoundPlaces:
 
 def _made_by() -> str:
     """Return the digest of the resolver: the code of ``anchors``, and its parser."""
-    digest = hashlib.sha256(__version__.encode())
-    for path in sorted((PACKAGE / "anchors").glob("*.py")):
-        digest.update(path.read_bytes())
-    for name in ("tree_sitter", "tree_sitter_python"):
-        found = importlib.util.find_spec(name)
-        folder = Path(found.origin).parent if found and found.origin else Path()
-        for path in sorted(folder.glob("_binding*")):
-            about = path.stat()
-            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}".encode())
-    return digest.hexdigest()
+    bindings = (_binding(name) for name in ("tree_sitter", "tree_sitter_python"))
+    return digest(f"{code_digest('anchors')} {[*bindings]}")
+
+
+def _binding(package: str) -> list[tuple[int, int]]:
+    """Return size and time of what a grammar is compiled to."""
+    found = importlib.util.find_spec(package)
+    folder = Path(found.origin).parent if found and found.origin else Path()
+    files = (path.stat() for path in sorted(folder.glob("_bind*")))
+    return [(each.st_size, each.st_mtime_ns) for each in files]
 
 
 def _grammar_mark(path: str) -> str:
@@ -132,10 +130,7 @@ def _grammar_mark(path: str) -> str:
     language = language_of(path)
     if language is None or language.is_python:
         return ""
-    found = importlib.util.find_spec(language.package)
-    folder = Path(found.origin).parent if found and found.origin else Path()
-    about = [(p.stat().st_size, p.stat().st_mtime_ns) for p in folder.glob("_bind*")]
-    return f" {language.title} {about}"
+    return f" {language.title} {_binding(language.package)}"
 
 
 _T = TypeVar("_T")

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from readerkit.wording.numbers import BINARY_PREFIXES, DECIMAL
+
 COUNTS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"),
     *("nine", "ten", "eleven", "twelve"),
@@ -18,8 +20,7 @@ WORDS: dict[str, Fraction] = {
     **{"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)},
 }
 _UNITS = {
-    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTPE", 1)},
+    **{f"{prefix}B": size for prefix, size in {**DECIMAL, **BINARY_PREFIXES}.items()},
     **{"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12},
     **{"%": Fraction(1, 100), "thousand": 10**3, "million": 10**6, "billion": 10**9},
     **{"ns": Fraction(1, 10**9), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)},

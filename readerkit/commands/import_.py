@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.commands.options import book_option, into_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
 from readerkit.wording.numbers import counted
@@ -35,11 +35,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     shell_complete=names("concepts"),
 )
 @click.option("--topic", default="imported", help="The file they go to: <topic>.yaml.")
-@click.option(
-    "--into",
-    type=click.Choice(["book", "mine"]),
-    help="The book at hand, or your own overlay (the default outside a checkout).",
-)
+@into_option
 @click.option(
     "--any-ref",
     is_flag=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.commands.options import book_option, into_option
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -37,11 +37,7 @@ _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
     help="A design decision, how to read the lines, or a trap; by default citation.",
 )
 @click.option("--topic", help="The file it goes to: <topic>.yaml; by default my-notes.")
-@click.option(
-    "--into",
-    type=click.Choice(["book", "mine"]),
-    help="The book at hand, or your own overlay (the default outside a checkout).",
-)
+@into_option
 @click.option(
     "--from",
     "given",

@@ -113,6 +113,15 @@ def pager_option(command: Command) -> Command:
     )(command)
 
 
+def into_option(command: Command) -> Command:
+    """Add ``--into``, for what may be written to either of two books."""
+    return click.option(
+        "--into",
+        type=click.Choice(["book", "mine"]),
+        help="The book at hand, or your own overlay (the default outside a checkout).",
+    )(command)
+
+
 def own_help_option(command: Command) -> Command:
     """Add ``--help`` to a command that hands its options on to a mini."""
     return click.option(

@@ -16,7 +16,7 @@ from readerkit.commands.quiz_history import delete, import_file, stats, undo
 from readerkit.commands.quiz_init import init
 from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
-from readerkit.commands.quiz_options import filter_options
+from readerkit.commands.quiz_options import filter_options, phase_option
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
@@ -192,12 +192,7 @@ def take(
 
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
-@click.option(
-    "--phase",
-    type=click.IntRange(0, 999),
-    help="By default the first that the book has.",
-    shell_complete=names("phases"),
-)
+@phase_option
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="As there.")
 @json_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, json_option
+from readerkit.commands.quiz_options import phase_option
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
 
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
 @click.argument("question", metavar="ID", shell_complete=names("quiz-questions"))
 @click.argument("words", nargs=-1)
 @click.option("--undo", is_flag=True, help="Take everything said of it back.")
-@click.option(
-    "--phase",
-    type=click.IntRange(0, 999),
-    help="By default the first that the book has.",
-    shell_complete=names("phases"),
-)
+@phase_option
 @json_option
 @book_option
 def flag(
@@ -75,12 +71,7 @@ def flag(
 @click.command(short_help="Do not ask a question any more, but in exams.")
 @click.argument("question", metavar="ID", shell_complete=names("quiz-questions"))
 @click.option("--undo", is_flag=True, help="Ask it again.")
-@click.option(
-    "--phase",
-    type=click.IntRange(0, 999),
-    help="By default the first that the book has.",
-    shell_complete=names("phases"),
-)
+@phase_option
 @json_option
 @book_option
 def suspend(

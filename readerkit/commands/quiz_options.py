@@ -10,6 +10,16 @@ import click
 from readerkit.terminal.completing import names
 
 
+def phase_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--phase``, of which the first is meant by default."""
+    return click.option(
+        "--phase",
+        type=click.IntRange(0, 999),
+        help="By default the first that the book has.",
+        shell_complete=names("phases"),
+    )(command)
+
+
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command: each repeatable, all of them together."""
     options = (

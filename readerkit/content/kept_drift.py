@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from readerkit.model.anchor import place_text
 from readerkit.model.stored import Stored, parse
 from readerkit.wording.next_command import typed
 
@@ -37,8 +38,7 @@ class KeptPlace(Stored, frozen=True):
 
     def __str__(self) -> str:
         """Return it as editors know it."""
-        end = f"-{self.last}" if self.last > self.first else ""
-        return f"{self.path}:{self.first}{end}"
+        return place_text(self.path, self.first, self.last)
 
 
 class KeptDriftNote(Stored, frozen=True):

@@ -52,6 +52,8 @@ SOURCES = {
 """Every schedule; those that ``mini_impls`` lacks are run by ``zero_bubble``."""
 CHUNKED = ("interleaved", "zb-interleaved")
 """Those whose ranks have any number of chunks."""
+SPLIT = ("zb-h1", "zb-interleaved", *ORDERS)
+"""Those that split a backward."""
 STAGES_OF_RANK = {"dualpipe": 2}
 """Where a rank has several of which a microbatch meets one: one of each direction."""
 MAX_RUN = 200_000
@@ -126,7 +128,7 @@ class Pipeline(NamedTuple):
     @property
     def splits_backward(self) -> bool:
         """Whether the weights' gradients are steps of their own."""
-        return self.schedule.startswith("zb") or self.schedule == "dualpipe"
+        return self.schedule in SPLIT
 
     @property
     def stages_of_rank(self) -> int:
@@ -271,10 +273,9 @@ class Pipeline(NamedTuple):
     def _whole_times(self) -> tuple[int, int, int]:
         """Return the times of steps; a schedule is run in whole ones."""
         names = ("forward", "backward", "weight")
-        forward, backward, weight = (
-            check_count(name, getattr(self, name)) for name in names
-        )
-        return int(forward), int(backward), int(weight)
+        times = (check_count(name, getattr(self, name)) for name in names)
+        forward, backward, weight = map(int, times)
+        return forward, backward, weight
 
     def _ran_idle(self) -> Fraction:
         """Return the idle time of a rank between its first step and its last."""

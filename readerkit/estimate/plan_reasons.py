@@ -13,7 +13,12 @@ from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import LINKS, StepTime
 from readerkit.model.language import Told
-from readerkit.wording.numbers import format_billions, format_bytes, format_rate
+from readerkit.wording.numbers import (
+    format_billions,
+    format_bytes,
+    format_digits,
+    format_rate,
+)
 
 
 def reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[str]:
@@ -144,9 +149,9 @@ def time_reason(question: PlanRequest, best: StepTime | None) -> str:
             "of the same efficiency; whether that is too slow depends on --tokens and "
             "--days",
             tokens=f"{question.step_tokens:,}",
-            best=_few(best.total),
+            best=format_digits(best.total),
             gpus=question.gpus,
-            alone=_few(alone),
+            alone=format_digits(alone),
         )
     steps = question.tokens / question.step_tokens
     days, alone_days = (seconds * steps / 86_400 for seconds in (best.total, alone))
@@ -154,8 +159,8 @@ def time_reason(question: PlanRequest, best: StepTime | None) -> str:
         "{tokens} tokens take {alone} days on one GPU of the same efficiency, {days} "
         "on {gpus}",
         tokens=f"{question.tokens:.3g}",
-        alone=_few(alone_days),
-        days=_few(days),
+        alone=format_digits(alone_days),
+        days=format_digits(days),
         gpus=question.gpus,
     )
     if question.deadline_days is None:
@@ -173,8 +178,3 @@ def time_reason(question: PlanRequest, best: StepTime | None) -> str:
         deadline=f"{deadline:g}",
         count=ceil(alone_days / deadline),
     )
-
-
-def _few(value: float) -> str:
-    """Return a time in three digits, or whole."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

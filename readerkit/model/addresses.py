@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from urllib.parse import quote
+
+from readerkit.model.anchor import place_text
+from readerkit.model.freshness import digest
 
 MAX_NAME_BYTES = 200
 
@@ -55,8 +57,7 @@ def lines_text(path: str, first: int, last: int) -> str:
     >>> lines_text("mini_impls/ddp.py", 7, 9)
     'ddp.py:7-9'
     """
-    end = f"-{last}" if last > first else ""
-    return f"{path.rpartition('/')[2]}:{first}{end}"
+    return place_text(path.rpartition("/")[2], first, last)
 
 
 def tree_page(upstream: str) -> str:
@@ -153,5 +154,5 @@ def _fitting(path: str) -> str:
     folder, slash, name = path.rpartition("/")
     data = name.encode("utf-8", "surrogateescape")
     if len(data) > MAX_NAME_BYTES:
-        name = hashlib.sha256(data).hexdigest()
+        name = digest(data)
     return folder + slash + name

@@ -16,6 +16,15 @@ from readerkit.model.base import Count, Model, Problem, Text, pattern
 from readerkit.model.git_names import TreePath, parse_path
 
 
+def place_text(path: str, first: int, last: int) -> str:
+    """Return lines of a file as editors know them.
+
+    >>> place_text("a.py", 3, 5), place_text("a.py", 3, 3)
+    ('a.py:3-5', 'a.py:3')
+    """
+    return f"{path}:{first}-{last}" if last > first else f"{path}:{first}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """Lines of one file, counted from 1, both ends included."""
@@ -25,9 +34,8 @@ class Span:
     last: int
 
     def __str__(self) -> str:
-        """Return ``path:first-last``, or ``path:line``, as editors know it."""
-        end = f"-{self.last}" if self.last > self.first else ""
-        return f"{self.path}:{self.first}{end}"
+        """Return it as editors know it."""
+        return place_text(self.path, self.first, self.last)
 
 
 class Anchor(Model, frozen=True, rename={"start": "from", "stop": "to"}):

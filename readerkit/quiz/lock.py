@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from readerkit.errors import ReaderkitError
 from readerkit.model import stored
+from readerkit.model.anchor import place_text
 from readerkit.model.expression import Number
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
 from readerkit.model.git_names import (
@@ -61,9 +62,8 @@ class ResolvedPlace(Stored, frozen=True, omit_defaults=True):
         parse_path(self.path)
 
     def __str__(self) -> str:
-        """Return ``path:first-last``."""
-        lines = f"{self.first}-{self.last}" if self.last > self.first else self.first
-        return f"{self.path}:{lines}"
+        """Return it as editors know it."""
+        return place_text(self.path, self.first, self.last)
 
 
 class Work(Stored, frozen=True):

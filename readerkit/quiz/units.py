@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
+from readerkit.wording.numbers import BINARY_PREFIXES, DECIMAL
 
-_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_LARGE = {"k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta"}
+_BINARY_WORDS = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi"}
+_DECIMAL = {"": 1, **{prefix: DECIMAL[prefix] for prefix in _LARGE}}
+_BINARY = {prefix: BINARY_PREFIXES[prefix] for prefix in _BINARY_WORDS}
 _DAY = 86_400
 MEGA = 10**6
 
@@ -83,8 +86,6 @@ _SPELLINGS = {
     ",pesos",
     "B/param": "b/param,bytes/param,bytes per parameter,b/parameter",
 }
-_LARGE = {"k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta"}
-_BINARY_WORDS = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi"}
 _BYTE_WORDS = {
     f"{prefix}{byte}": f"{sign}B"
     for sign, word in {**_LARGE, **_BINARY_WORDS}.items()

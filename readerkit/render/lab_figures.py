@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from readerkit.labs.answers import Answer
+from readerkit.wording.numbers import format_digits
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 640, 150, 90, 46
 _BAR, _GAP = 18, 14
@@ -112,4 +113,4 @@ def times(ratio: float) -> str:
     >>> times(65536), times(0.4271), times(2)
     ('65,536x', '0.427x', '2x')
     """
-    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
+    return f"{format_digits(ratio)}x"

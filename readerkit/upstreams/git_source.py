@@ -37,7 +37,7 @@ def serve_git(
         MovedTagError: the tag points at another commit than the pin.
         SourceError: no server, no such commit, a transfer that broke off.
     """
-    url = local.resolve().as_uri() if local else ""
+    url = local.resolve().as_uri() if local else upstream.url
     for left in cache.glob(f"{upstream.name}-*.git"):
         shutil.rmtree(left, ignore_errors=True)
     try:
@@ -58,8 +58,8 @@ def serve_git(
     pin = upstream.commit[:12]
     return replace(
         served,
-        origin=f"git {url or upstream.url} at {pin}",
-        public=f"a local git repository at {pin}" if local else "",
+        origin=f"git {url} at {pin}",
+        public=f"a local git repository at {pin}" if url.startswith("file:") else "",
         licence=served.files.get(path) if path else None,
         files={
             each: data

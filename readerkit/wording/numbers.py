@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
+DECIMAL = {letter: 1000**power for power, letter in enumerate("kMGTPE", 1)}
+BINARY_PREFIXES = {f"{letter}i": 1024**n for n, letter in enumerate("KMGTPE", 1)}
 BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 RATES = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s")

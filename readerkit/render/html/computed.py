@@ -30,8 +30,7 @@ _SLOT = re.compile(r"⟦=(\d+)⟧")
 """Where a number goes once the prose around it is HTML; none stands in a text."""
 _SCALED = re.compile(r"(k|[MGTPE]i?|Ki|m|µ|u|n)?(B/s|B|FLOP/s|FLOP|bit/s|s)")
 _PREFIXES = {
-    **{letter: 1000**power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)},
+    **{**numbers.DECIMAL, **numbers.BINARY_PREFIXES},
     **{"m": 1e-3, "µ": 1e-6, "u": 1e-6, "n": 1e-9},
 }
 _CHOSEN: Mapping[str, Callable[[float], str]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from markupsafe import Markup, escape
 
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
+from readerkit.model.freshness import digest
 from readerkit.render.html.escape import shown, worded
 from readerkit.render.html.words import Text, Words, both
 from readerkit.render.terminal_safe import visible
@@ -96,8 +96,7 @@ class Templates:
         self, texts: Mapping[str, str], words: Words, *, are_ours: bool = False
     ) -> None:
         self.texts, self.words = dict(texts), words
-        made_of = repr((sorted(texts.items()), words)).encode()
-        self.digest = hashlib.sha256(made_of).hexdigest()
+        self.digest = digest(repr((sorted(texts.items()), words)))
         kind = Environment if are_ours else ImmutableSandboxedEnvironment
         self._environment = kind(
             loader=FunctionLoader(self._source),

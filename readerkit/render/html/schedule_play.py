@@ -13,7 +13,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.pipeline import SPLIT, Pipeline
 from readerkit.estimate.planned_steps import PlannedStep, chunk_name
 from readerkit.model.language import Say
 from readerkit.render.html.charts import label
@@ -55,8 +55,7 @@ def pipeline(schedule: str) -> Pipeline:
     sizes = {"schedule": schedule, "stages": STAGES, "microbatches": MICROBATCHES}
     if schedule == "interleaved":
         return Pipeline.parse({**sizes, **_CHUNKED, "virtual_stages": CHUNKS})
-    split = schedule.startswith("zb")
-    return Pipeline.parse({**sizes, **(_HALVES if split else _WHOLE)})
+    return Pipeline.parse({**sizes, **(_HALVES if schedule in SPLIT else _WHOLE)})
 
 
 def schedule_player(words: Words, name: str) -> SchedulePlayer:

@@ -57,7 +57,7 @@ def test_included_files_and_the_licence_are_served_with_their_commit(upstream, c
     assert served.licence == FILES["LICENSE"]
     assert served.proves_commit
     assert served.origin == f"git {upstream.url} at {upstream.commit[:12]}"
-    assert not served.public
+    assert served.public == f"a local git repository at {upstream.commit[:12]}"
 
 
 def test_only_asked_files_are_fetched_and_all_at_once(upstream, cache, parent):
