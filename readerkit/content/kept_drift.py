@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from readerkit.model.anchor import place_text
+from readerkit.model.git_names import place_text
 from readerkit.model.stored import Stored, parse
 from readerkit.wording.next_command import typed
 

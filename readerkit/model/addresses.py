@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from urllib.parse import quote
 
-from readerkit.model.anchor import place_text
 from readerkit.model.freshness import digest
+from readerkit.model.git_names import place_text
 
 MAX_NAME_BYTES = 200
 

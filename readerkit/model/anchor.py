@@ -13,16 +13,7 @@ from msgspec import Meta, convert, to_builtins
 
 from readerkit.errors import AnchorError
 from readerkit.model.base import Count, Model, Problem, Text, pattern
-from readerkit.model.git_names import TreePath, parse_path
-
-
-def place_text(path: str, first: int, last: int) -> str:
-    """Return lines of a file as editors know them.
-
-    >>> place_text("a.py", 3, 5), place_text("a.py", 3, 3)
-    ('a.py:3-5', 'a.py:3')
-    """
-    return f"{path}:{first}-{last}" if last > first else f"{path}:{first}"
+from readerkit.model.git_names import TreePath, parse_path, place_text
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -106,6 +106,15 @@ def parse_lines(first: object, last: object) -> tuple[int, int]:
     raise ValueError(f"lines {got}: expected whole numbers from 1 on, in order")
 
 
+def place_text(path: str, first: int, last: int) -> str:
+    """Return lines of a file as editors know them.
+
+    >>> place_text("a.py", 3, 5), place_text("a.py", 3, 3)
+    ('a.py:3-5', 'a.py:3')
+    """
+    return f"{path}:{first}-{last}" if last > first else f"{path}:{first}"
+
+
 def structure_problem(path: str) -> str:
     """Return why no tree and no archive may hold a path; empty: it may."""
     parts = path.split("/")

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from readerkit.errors import ReaderkitError
 from readerkit.model import stored
-from readerkit.model.anchor import place_text
 from readerkit.model.expression import Number
 from readerkit.model.freshness import Change, MadeFrom, changes, digest
 from readerkit.model.git_names import (
@@ -25,6 +24,7 @@ from readerkit.model.git_names import (
     parse_lines,
     parse_path,
     parse_upstream,
+    place_text,
 )
 from readerkit.model.statement import Statement
 from readerkit.model.stored import HEX_ID, Stored

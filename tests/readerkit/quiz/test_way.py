@@ -32,7 +32,7 @@ def graded(name: str, answer: str) -> Grade:
         ("line", "11", 14),
         ("grid", "column 1x2; row 2x1", 18),
         ("pick", "a", 17),
-        ("row", "F0 F1 F2", 19),
+        ("row", "F0 F1 F2", 18),
     ],
 )
 def test_way_from_its_text_to_its_grade_is_short(name, answer, most):
