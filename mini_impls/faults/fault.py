@@ -15,7 +15,7 @@ import mini_impls
 from mini_impls.faults.works import get_module
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
 from readerkit.content.kind import Kind
-from readerkit.content.read import read_document
+from readerkit.content.validation import read_document
 from readerkit.errors import ContentError
 from readerkit.model.base import SOME, Id, Model, Name, Problem, Text, UpstreamName
 from readerkit.model.freshness import digest

@@ -27,7 +27,7 @@ from readerkit.wording.meant_name import choose_all
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.quiz.review import Due
+    from readerkit.quiz.spaced_repetition import Due
 
 MAX_SEED = 1_000_000
 RETENTION, DAILY = "READERKIT_RETENTION", "READERKIT_DAILY"
@@ -278,7 +278,9 @@ def coming_back(history: History, moment: datetime) -> list[Due]:
     Raises:
         ReaderkitError: a retention that none can be.
     """
-    from readerkit.quiz.review import due_questions  # fsrs takes a while to import
+    from readerkit.quiz.spaced_repetition import (
+        due_questions,  # fsrs takes a while to import
+    )
 
     answers = history.told_answers(timestamp(moment))
     return due_questions(answers, retention=_setting(RETENTION, 0.9, 0.7, 0.97))

@@ -112,7 +112,7 @@ def _parse(data: bytes, path: str, kind: str) -> bytes:
     from msgspec import json as fast_json
 
     from readerkit.content import catalog
-    from readerkit.content.read import read_document
+    from readerkit.content.validation import read_document
 
     model = getattr(catalog, kind)
     document = read_document(data, path, model)

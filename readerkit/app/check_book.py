@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from readerkit.app.library import Library, note_progress
+from readerkit.content.chapters import ChapterText
 from readerkit.content.resolved_notes import Note, Sources, check_mirrors
-from readerkit.content.scripts import Script
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
 from readerkit.render.html.notes import check_texts
 
@@ -84,9 +84,9 @@ def _check_pages(
         read_labs,
         read_supplies,
     )
+    from readerkit.app.read_chapters import read_chapters
     from readerkit.app.read_paths import read_routes
-    from readerkit.app.scripts import read_chapters
-    from readerkit.render.html.chapter_check import Named, check_script
+    from readerkit.render.html.chapter_check import Named, check_chapter
 
     root, diagrams = library.root, diagram_files(library.root)
     chapters, labs = [*read_chapters(root)], [*read_labs(root)]
@@ -102,8 +102,8 @@ def _check_pages(
     supplies = read_supplies(library, {}, partial(read_banks, root))
     named = Named(book.annotations, names, book.tours, supplies)
 
-    def check(script: Script) -> Iterator[ContentFault]:
-        return check_script(script, named)
+    def check(script: ChapterText) -> Iterator[ContentFault]:
+        return check_chapter(script, named)
 
     def draw(name: int) -> None:
         diagram = read_diagram_at(diagrams[name], root, opened)

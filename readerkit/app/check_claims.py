@@ -11,11 +11,11 @@ import click
 
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
+from readerkit.claims.check_wording import say_check
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
 from readerkit.claims.unproved import Unproved, unproved
-from readerkit.claims.words import say_check
 from readerkit.content.kind import Place
 from readerkit.errors import ContentFault
 from readerkit.model.freshness import Change, MadeFrom, changes
@@ -38,7 +38,7 @@ def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claim
     entries += [*book.concepts.values(), *book.tours.values()]
     # What these bring along takes longer than the notes of a small book.
     if (library.root / "site" / "pages").is_dir():
-        from readerkit.app.scripts import read_chapters
+        from readerkit.app.read_chapters import read_chapters
 
         entries += read_chapters(library.root)
     if (library.root / "quizzes").is_dir():

@@ -23,7 +23,7 @@ from readerkit.claims.experiment import line_that_prints, program_fault, setting
 from readerkit.claims.proof import Sentence
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError, SourceError
-from readerkit.evidence.output import Output, PrintedTwice
+from readerkit.evidence.experiment_output import Output, PrintedTwice
 from readerkit.system.children import python
 from readerkit.upstreams.installed import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files

@@ -47,7 +47,7 @@ def read_search_words() -> SearchWords:
 
 
 def _shipped(file: Path, kind: Kind[E]) -> E:
-    from readerkit.content.read import read_document
+    from readerkit.content.validation import read_document
 
     path = shipped_book() / file
     document = read_document(read_at_most(path, None), str(path), kind)

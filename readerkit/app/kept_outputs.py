@@ -9,7 +9,12 @@ from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.app.records import code_today
 from readerkit.content.book import MINIS
-from readerkit.evidence.output import FILE, Output, read_outputs, write_outputs
+from readerkit.evidence.experiment_output import (
+    FILE,
+    Output,
+    read_outputs,
+    write_outputs,
+)
 from readerkit.model.freshness import Change, MadeFrom, outdated
 from readerkit.upstreams.store import blob_id, write_atomically
 

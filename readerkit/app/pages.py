@@ -24,13 +24,13 @@ from readerkit.app.page_questions import (
     phase_views,
     read_banks,
 )
+from readerkit.app.read_chapters import read_chapter, read_chapters, read_text
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
-from readerkit.app.scripts import read_chapters, read_script, read_text
 from readerkit.content.book import MINIS
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
-from readerkit.content.read import read_document
 from readerkit.content.resolved_notes import Sources
 from readerkit.content.translations import DIAGRAM_TRANSLATION
+from readerkit.content.validation import read_document
 from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import digest
@@ -120,8 +120,8 @@ def read_labs(root: Path) -> Iterator[LabScript]:
         solution = path.with_suffix(".solution.md")
         task = path.with_suffix(".task.yaml")
         yield LabScript(
-            read_script(path, path.stem, root),
-            read_script(solution, path.stem, root) if solution.exists() else None,
+            read_chapter(path, path.stem, root),
+            read_chapter(solution, path.stem, root) if solution.exists() else None,
             read_text(task, root) if task.exists() else "",
         )
 

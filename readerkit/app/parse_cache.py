@@ -56,7 +56,7 @@ class Memo:
             entries = kind.entries(json.decode(kept, type=kind.whole))
             document: Document[E] = Document(name, data, entries)
         except MsgspecError:
-            from readerkit.content.read import read_document
+            from readerkit.content.validation import read_document
 
             document = read_document(data, name, kind)
             whole = None if document.faults else kind.together(document.entries)

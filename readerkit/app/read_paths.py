@@ -6,11 +6,11 @@ from pathlib import Path
 
 from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
-from readerkit.content.read import read_document
 from readerkit.content.reading_order import Route, routes, tour_route
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
 from readerkit.content.resolved_notes import resolve_notes
 from readerkit.content.translations import PATH_TRANSLATION
+from readerkit.content.validation import read_document
 from readerkit.model.language import SPANISH
 
 FIRST_STOP = "tp-row-forward"

@@ -16,7 +16,7 @@ from pathlib import Path
 from readerkit.anchors import SourceFile, resolve
 from readerkit.app.folders import PACKAGE, data_folder
 from readerkit.content.exercises import EXERCISES_FILE, Exercise
-from readerkit.content.read import read_document
+from readerkit.content.validation import read_document
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.meant_name import choose

@@ -11,7 +11,7 @@ from readerkit.anchors import SourceFile
 from readerkit.content.claims import Claim
 from readerkit.content.resolved_notes import Sources
 from readerkit.errors import AnchorError, ReaderkitError
-from readerkit.evidence.output import Output
+from readerkit.evidence.experiment_output import Output
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import Change
 from readerkit.model.git_names import TreePath

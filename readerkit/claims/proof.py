@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from msgspec import json
 
 from readerkit.content.claims import Claim, Claimed, one_spaced
-from readerkit.evidence.output import Output
+from readerkit.evidence.experiment_output import Output
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
 

@@ -139,9 +139,9 @@ def _training(
     """Return the parameters, the memory in each layout, and the last one's moments."""
     from readerkit.estimate.memory import most_loaded
     from readerkit.estimate.memory_estimates import estimate_training
+    from readerkit.estimate.memory_timeline import timeline
     from readerkit.estimate.parameters_estimate import estimate_parameters
     from readerkit.estimate.states import precision
-    from readerkit.estimate.timeline import timeline
 
     convention = given.pop("precision")
     shape = need_shape(given)

@@ -89,7 +89,9 @@ def read_strictly(file: BookFile, kind: Kind[E]) -> Document[E]:
     Raises:
         ContentError: a file that is no YAML.
     """
-    from readerkit.content.read import read_document  # brings parser and validator
+    from readerkit.content.validation import (
+        read_document,  # brings parser and validator
+    )
 
     return read_document(file.data, file.name, kind)
 

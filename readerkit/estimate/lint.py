@@ -14,9 +14,9 @@ from typing import Any
 from readerkit.estimate.findings import Finding, Setting
 from readerkit.estimate.fit import check_fit, misfits
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.memory_timeline import first_failure
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import StepTime
-from readerkit.estimate.timeline import first_failure
 from readerkit.model.language import Told
 from readerkit.wording.numbers import format_bytes, format_rate, format_seconds
 

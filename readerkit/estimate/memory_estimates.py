@@ -21,6 +21,7 @@ from readerkit.estimate.memory import (
     rank_layer_bytes,
     rank_memory,
 )
+from readerkit.estimate.memory_timeline import first_failure
 from readerkit.estimate.parameters import SOURCE, parameter_count
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
@@ -32,7 +33,6 @@ from readerkit.estimate.states import (
     model_state_bytes,
     precision,
 )
-from readerkit.estimate.timeline import first_failure
 from readerkit.wording.numbers import format_bytes
 
 HELD = (

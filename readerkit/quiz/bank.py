@@ -23,7 +23,7 @@ from readerkit.model.base import SOME, Count, Id, Model, Text
 from readerkit.model.expression import Functions, Number
 from readerkit.model.language import InBoth
 from readerkit.quiz.kinds import Question
-from readerkit.quiz.kinds.base import MARK
+from readerkit.quiz.kinds.question import MARK
 from readerkit.quiz.lock import QuizLock, ResolvedPlace
 from readerkit.quiz.variant import Draw, Scene, Variant
 

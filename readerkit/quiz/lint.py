@@ -14,14 +14,14 @@ from itertools import combinations
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.base import Question, Refutation, plain
+from readerkit.quiz.guessing import tricks_that_work
 from readerkit.quiz.kinds.choice import AskedChoice, Choice
 from readerkit.quiz.kinds.locate import AskedLine, Locate
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
 from readerkit.quiz.kinds.predict import AskedWords, Predict
+from readerkit.quiz.kinds.question import Question, Refutation, plain
 from readerkit.quiz.kinds.sequence import Order
 from readerkit.quiz.kinds.short import AskedShort
-from readerkit.quiz.tricks import tricks_that_work
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 

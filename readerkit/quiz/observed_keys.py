@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import squeezed
+from readerkit.quiz.kinds.question import squeezed
 from readerkit.quiz.lock import LockedFact, ResolvedPlace, held
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import CitedLines

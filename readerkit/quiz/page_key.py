@@ -17,15 +17,15 @@ from msgspec import json
 from readerkit.model.expression import Number
 from readerkit.model.language import Say, Told, said
 from readerkit.quiz.found_words import terms
-from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.choice import AskedChoice
+from readerkit.quiz.kinds.fill import AskedFill
 from readerkit.quiz.kinds.locate import FURTHER_DOWN, FURTHER_UP, TOO_WIDE, AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords
+from readerkit.quiz.kinds.question import Question
 from readerkit.quiz.kinds.sequence import AskedMatch, AskedOrder
 from readerkit.quiz.kinds.short import AskedShort
 from readerkit.quiz.kinds.sketch import AskedSketch
-from readerkit.quiz.kinds.words import AskedFill
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.page_rules import TRIES
 from readerkit.quiz.report import FREE_TEXT

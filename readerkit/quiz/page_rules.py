@@ -7,7 +7,7 @@ from typing import Any
 
 from readerkit.quiz import found_words, number_reasons, units
 from readerkit.quiz.history_schema import MIGRATIONS
-from readerkit.quiz.kinds import base, grid_cells, locate, predict, short, words
+from readerkit.quiz.kinds import fill, grid_cells, locate, predict, question, short
 from readerkit.quiz.scoring import RETRY_FACTORS
 
 TRIES = 2
@@ -17,12 +17,12 @@ TRIES = 2
 def reading_rules() -> dict[str, Any]:
     """Return units, spellings and patterns, for JSON, and what a history keeps."""
     patterns = {
-        "gaps": base.GAPS,
+        "gaps": question.GAPS,
         **units.PATTERNS,
         **grid_cells.PATTERNS,
         **locate.PATTERNS,
         **predict.PATTERNS,
-        **words.PATTERNS,
+        **fill.PATTERNS,
         **short.PATTERNS,
         **found_words.PATTERNS,
     }

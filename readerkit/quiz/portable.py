@@ -14,14 +14,14 @@ from msgspec.structs import asdict, replace
 
 from readerkit.model.language import Say, said
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.base import Question
 from readerkit.quiz.kinds.choice import AskedChoice, Option
+from readerkit.quiz.kinds.fill import AskedFill, Fill
 from readerkit.quiz.kinds.locate import AskedLine
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords
+from readerkit.quiz.kinds.question import Question
 from readerkit.quiz.kinds.sequence import AskedMatch, AskedOrder, Match
 from readerkit.quiz.kinds.sketch import AskedSketch
-from readerkit.quiz.kinds.words import AskedFill, Fill
 from readerkit.quiz.messages import Remark, Solution
 from readerkit.quiz.prompts import MatchPrompt, OrderPrompt, Prompt
 from readerkit.quiz.variant import Scene, Variant

@@ -18,7 +18,7 @@ from readerkit.quiz.messages import Remark, Solution, TextFinding
 from readerkit.quiz.prompts import CitedLines, Prompt, QuotedWork
 
 if TYPE_CHECKING:
-    from readerkit.quiz.kinds.base import Question
+    from readerkit.quiz.kinds.question import Question
 
 T = TypeVar("T")
 

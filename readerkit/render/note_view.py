@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from readerkit.anchors import Span
-from readerkit.claims.marks import MARK
+from readerkit.claims.proof_marks import MARK
 from readerkit.content.annotations import Annotation, Citation, CitedWork
 from readerkit.content.resolved_notes import Note
 from readerkit.content.vocabulary import LABELS, STARTS

@@ -17,8 +17,8 @@ from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
+from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import read_evidence, read_played
-from readerkit.app.scripts import read_chapters
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.book import Book

@@ -11,11 +11,11 @@ from typing import Any
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
+from readerkit.claims.check_wording import say_check
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
-from readerkit.claims.marks import with_marks, words_in
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
-from readerkit.claims.words import say_check
+from readerkit.claims.proof_marks import with_marks, words_in
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span

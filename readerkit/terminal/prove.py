@@ -20,7 +20,7 @@ from readerkit.claims.proof import Sentence, sentences
 from readerkit.content.claims import ExperimentCheck
 from readerkit.content.resolved_notes import resolve_each
 from readerkit.errors import ReaderkitError
-from readerkit.evidence.output import FILE
+from readerkit.evidence.experiment_output import FILE
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.proofs import code_of, says_in

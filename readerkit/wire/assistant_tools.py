@@ -18,9 +18,9 @@ from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
 from readerkit.app.records import read_evidence
+from readerkit.claims.check_wording import say_check
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import sentences
-from readerkit.claims.words import say_check
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.resolved_notes import Sources, resolve_notes
 from readerkit.errors import ReaderkitError

@@ -10,8 +10,8 @@ import yaml
 
 from readerkit.app.mini_names import SAYS
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.app.scripts import CHAPTERS, read_chapters
-from readerkit.content.scripts import parts_of
+from readerkit.app.read_chapters import CHAPTERS, read_chapters
+from readerkit.content.chapters import parts_of
 from readerkit.labs.lab import LABS
 from readerkit.render.html.mechanism_list import MECHANISMS
 from tests.content.test_annotations import library

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from readerkit.app.check_quiz import known_names
 from readerkit.quiz.kinds import Question
 from readerkit.quiz.kinds.choice import Choice
+from readerkit.quiz.kinds.fill import Fill
 from readerkit.quiz.kinds.numeric import Numeric
 from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.sketch import Sketch
-from readerkit.quiz.kinds.words import Fill
 from readerkit.quiz.lint import lint_bank
 from tests.content.test_quizzes import bank, library
 

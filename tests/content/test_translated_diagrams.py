@@ -7,9 +7,9 @@ import re
 import pytest
 
 from readerkit.content.diagrams import Diagram, in_spanish
-from readerkit.content.read import read_document
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.content.translations import DIAGRAM_TRANSLATION
+from readerkit.content.validation import read_document
 from tests.content.test_translations import PAGES, changed
 
 FOLDER = PAGES / "diagrams"

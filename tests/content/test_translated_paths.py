@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.content.read import read_document
 from readerkit.content.reading_paths import (
     PATHS,
     Failure,
@@ -13,6 +12,7 @@ from readerkit.content.reading_paths import (
     join_paths,
 )
 from readerkit.content.translations import PATH_TRANSLATION
+from readerkit.content.validation import read_document
 from tests.content.test_annotations import library
 from tests.content.test_translations import PAGES, changed
 

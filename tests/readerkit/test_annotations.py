@@ -18,7 +18,7 @@ from readerkit.content.annotations import (
 from readerkit.content.kind import E, Kind, Place
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.mirrors import Mirror, MirroredEvent
-from readerkit.content.read import read_document
+from readerkit.content.validation import read_document
 from readerkit.errors import ContentFault
 from readerkit.model.anchor import Anchor
 

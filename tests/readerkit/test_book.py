@@ -11,7 +11,6 @@ from readerkit.anchors import Anchor, Span
 from readerkit.content.annotations import ANNOTATIONS
 from readerkit.content.book import Book
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
-from readerkit.content.read import read_document
 from readerkit.content.resolved_notes import (
     Note,
     Sources,
@@ -20,6 +19,7 @@ from readerkit.content.resolved_notes import (
     lock_notes,
     resolve_notes,
 )
+from readerkit.content.validation import read_document
 from readerkit.errors import AnchorError, ContentError
 from readerkit.upstreams import Lock, Upstream
 from readerkit.upstreams.store import blob_id

@@ -18,8 +18,8 @@ from jinja2 import Environment, nodes
 
 from readerkit.app import interface_words
 from readerkit.app.interface_words import FILE, read_words
-from readerkit.content.read import read_document
 from readerkit.content.translations import INTERFACE
+from readerkit.content.validation import read_document
 from readerkit.content.vocabulary import (
     LABELS,
     LAYERS,
@@ -35,13 +35,13 @@ from readerkit.evidence.purposes import SENT
 from readerkit.quiz import units
 from readerkit.render import note_view
 from readerkit.render.html import (
-    akin,
     estimate_examples,
     mechanism_list,
     notes,
     play_words,
     prediction,
     record_view,
+    related_pages,
     timeline,
     uses_page,
 )
@@ -65,7 +65,7 @@ TABLES = {
     "evidence/purposes.py": (*SENT, *get_args(Category)),
     "evidence/record.py": get_args(record.Outcome),
     "evidence/conclusion.py": conclusion._KINDS.values(),
-    "render/html/akin.py": akin.KINDS.values(),
+    "render/html/related_pages.py": related_pages.KINDS.values(),
     "render/html/uses_page.py": uses_page.KINDS.values(),
     "render/html/estimate_examples.py": sum(estimate_examples.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),

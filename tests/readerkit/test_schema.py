@@ -11,10 +11,10 @@ from readerkit.content.annotations import ANNOTATIONS as NOTE_FILES
 from readerkit.content.kind import Document
 from readerkit.content.mirrors import MIRROR as MIRROR_FILE
 from readerkit.content.parse_book import BY_NAME
-from readerkit.content.read import read_document
 from readerkit.content.schema import json_schema
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.content.translations import NOTE_TRANSLATION
+from readerkit.content.validation import read_document
 from readerkit.content.vocabulary import OPERATIONS
 from readerkit.errors import ContentError
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES

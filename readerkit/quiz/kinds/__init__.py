@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from readerkit.content.kind import Kind
-from readerkit.quiz.kinds.base import PlaceRef, Question
 from readerkit.quiz.kinds.choice import Multiple, Single
+from readerkit.quiz.kinds.fill import Fill
 from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import Numeric
 from readerkit.quiz.kinds.predict import Predict
+from readerkit.quiz.kinds.question import PlaceRef, Question
 from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.short import Short
 from readerkit.quiz.kinds.sketch import Sketch
-from readerkit.quiz.kinds.words import Fill
 
 __all__ = ["QUESTIONS", "PlaceRef", "Question"]
 

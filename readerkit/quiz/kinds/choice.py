@@ -9,7 +9,7 @@ from typing import Annotated
 from readerkit.content.claims import Claimed
 from readerkit.model.base import Text, at_least
 from readerkit.model.language import Told, made_of
-from readerkit.quiz.kinds.base import (
+from readerkit.quiz.kinds.question import (
     PlaceRef,
     Question,
     Refutation,

@@ -13,7 +13,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Parameter, Question, not_read
+from readerkit.quiz.kinds.question import Parameter, Question, not_read
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
 from readerkit.quiz.prompts import NumericPrompt, PredictPrompt

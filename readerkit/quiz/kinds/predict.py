@@ -12,13 +12,19 @@ from msgspec import UNSET, Meta, UnsetType
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Text
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.base import Question, Refutation, joined, not_read, squeezed
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AskedNumber,
     Relative,
     Significant,
     ask_number,
+)
+from readerkit.quiz.kinds.question import (
+    Question,
+    Refutation,
+    joined,
+    not_read,
+    squeezed,
 )
 from readerkit.quiz.lock import Fact
 from readerkit.quiz.messages import Remark

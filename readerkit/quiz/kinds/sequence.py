@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from readerkit.model.base import SOME, UNWRITTEN, Count, Text, at_least
 from readerkit.model.language import Told, made_of
-from readerkit.quiz.kinds.base import Question, Refutation, letters, not_read
+from readerkit.quiz.kinds.question import Question, Refutation, letters, not_read
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import Labelled, MatchPrompt, OrderPrompt
 from readerkit.quiz.scoring import order_credit, share_above_constant

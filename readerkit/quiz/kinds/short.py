@@ -11,7 +11,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Count, Model, Text, at_least
 from readerkit.model.language import Told
 from readerkit.quiz.found_words import WordPattern, find, plain_words, quoted
-from readerkit.quiz.kinds.base import Question, joined
+from readerkit.quiz.kinds.question import Question, joined
 from readerkit.quiz.messages import FoundPoint, Remark, TextFinding
 from readerkit.quiz.prompts import ShortPrompt
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant

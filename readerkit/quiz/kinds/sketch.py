@@ -17,8 +17,8 @@ from readerkit.model.base import SOME, Formula, Model, Name, Text, at_least
 from readerkit.model.expression import parse_expression
 from readerkit.model.formula_text import render
 from readerkit.model.language import Told, made_of
-from readerkit.quiz.kinds.base import Question, Refutation
 from readerkit.quiz.kinds.grid_cells import read_cell, split_row
+from readerkit.quiz.kinds.question import Question, Refutation
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups, wrong_groups

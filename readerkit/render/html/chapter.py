@@ -12,8 +12,8 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
+from readerkit.content.chapters import ChapterText, Part, parts_of
 from readerkit.content.inline_numbers import INLINE
-from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
 from readerkit.render.html.chapter_check import check_equal, check_known
@@ -40,7 +40,7 @@ from readerkit.render.html.tree_page import upstreams_shown
 from readerkit.render.html.words import Text
 
 
-def chapter_page(model: SiteModel, script: Script, supplies: Supplies) -> Context:
+def chapter_page(model: SiteModel, script: ChapterText, supplies: Supplies) -> Context:
     """Return the page of a chapter.
 
     Raises:
@@ -57,7 +57,7 @@ def chapter_page(model: SiteModel, script: Script, supplies: Supplies) -> Contex
 
 
 def chapter_text(
-    model: SiteModel, script: Script, supplies: Supplies, address: str
+    model: SiteModel, script: ChapterText, supplies: Supplies, address: str
 ) -> Written:
     """Return a chapter, or a text of a lab, for the page at an address.
 
@@ -89,7 +89,7 @@ def _filled(proof: Proved, numbers: Computed) -> Proved:
     return replace(proof, says=numbers.filled(says, line, spanish=False))
 
 
-def phase_of(script: Script, *texts: Written) -> int | None:
+def phase_of(script: ChapterText, *texts: Written) -> int | None:
     """Return the quiz that the questions of a page are of; None where it asks none.
 
     Raises:
@@ -120,7 +120,7 @@ def upstreams_in(model: SiteModel, *texts: Written) -> Iterator[str]:
             yield from upstreams_shown(model)
 
 
-def chapter_title(script: Script) -> Text:
+def chapter_title(script: ChapterText) -> Text:
     """Return what a chapter is called: its first line, without the mark before it."""
     english, *spanish = (
         title(text.partition("\n")[0].removeprefix("# "))
@@ -242,12 +242,12 @@ class ChapterLine:
     """Programs behind its sentences, each once."""
 
 
-def chapter_lines(scripts: Sequence[Script]) -> list[ChapterLine]:
+def chapter_lines(scripts: Sequence[ChapterText]) -> list[ChapterLine]:
     """Return a line for each chapter."""
     return [_line(script) for script in scripts]
 
 
-def _line(script: Script) -> ChapterLine:
+def _line(script: ChapterText) -> ChapterLine:
     parts = [*parts_of(script.text, script.file)]
     words = sum(_words(part) for part in parts if not part.kind)
     notes = sum(part.kind == "note" for part in parts)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
+from readerkit.content.chapters import ChapterText, Part, parts_of
 from readerkit.content.inline_numbers import inline_numbers
-from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html.chapter_pieces import (
     check_numbers,
@@ -34,7 +34,7 @@ class Named:
     supplies: Supplies
 
 
-def check_script(script: Script, named: Named) -> Iterator[ContentFault]:
+def check_chapter(script: ChapterText, named: Named) -> Iterator[ContentFault]:
     """Yield what no page can be made of."""
     english = list(parts_of(script.text, script.file))
     spanish = list(parts_of(script.spanish, script.spanish_file))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from readerkit.content.chapters import FACTOR, Part
 from readerkit.content.diagrams import Diagram
-from readerkit.content.scripts import FACTOR, Part
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html.computed import Computed, Origin
 from readerkit.render.html.escape import shown

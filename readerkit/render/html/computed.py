@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from readerkit.content.chapters import ChapterText, Part, parts_of
 from readerkit.content.inline_numbers import (
     InlineNumber,
     inline_numbers,
     is_whole,
     named_expression,
 )
-from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.expression import ExpressionError, Functions, Number, evaluate
 from readerkit.model.language import Say, english
@@ -66,7 +66,7 @@ class Computed:
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
     """Each number once, by its name and expression."""
 
-    def define(self, script: Script) -> Iterator[ContentFault]:
+    def define(self, script: ChapterText) -> Iterator[ContentFault]:
         """Give names to what the ``let`` of a text say; yield what is wrong with it."""
         for part in parts_of(script.text, script.file):
             if part.kind == "let":
@@ -222,7 +222,9 @@ def _fault(
     return ContentFault(part.file, part.at + row, 1, what, got, expected)
 
 
-def computed_of(script: Script, functions: Functions, say: Say = english) -> Computed:
+def computed_of(
+    script: ChapterText, functions: Functions, say: Say = english
+) -> Computed:
     """Return the numbers of a text, its names given.
 
     Raises:

@@ -12,7 +12,7 @@ from readerkit.anchors import Span
 from readerkit.model import addresses
 from readerkit.model.language import said
 from readerkit.render.html.code import unlinked
-from readerkit.render.html.linked import linked
+from readerkit.render.html.linked_code import linked
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.xref.links import File

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from readerkit.content.book import MINIS
+from readerkit.content.chapters import Part
 from readerkit.content.mirrors import Mirror
-from readerkit.content.scripts import Part
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.relevance import Evidence, main_mini
 from readerkit.model import addresses

@@ -20,7 +20,7 @@ from readerkit.model.git_names import TreePath
 from readerkit.model.language import SPANISH, Say, said
 from readerkit.render.html.code import numbered
 from readerkit.render.html.excerpt import excerpt, plain_lines
-from readerkit.render.html.linked import linked
+from readerkit.render.html.linked_code import linked
 from readerkit.render.html.markdown import line
 from readerkit.render.html.mechanism_list import MECHANISMS, played_names
 from readerkit.render.html.notes import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from readerkit.content.scripts import Script
+from readerkit.content.chapters import ChapterText
 from readerkit.model import addresses
 from readerkit.render.html.chapter import (
     chapter_text,
@@ -24,8 +24,8 @@ from readerkit.wording.next_command import written
 class LabScript:
     """The texts of a lab, as they were read."""
 
-    problem: Script
-    solution: Script | None = None
+    problem: ChapterText
+    solution: ChapterText | None = None
     task: str = ""
     """The cloud task, or nothing."""
 

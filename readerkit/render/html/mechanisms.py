@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from readerkit.content.book import MINIS
-from readerkit.content.scripts import Script, parts_of
+from readerkit.content.chapters import ChapterText, parts_of
 from readerkit.evidence.played import sent_bytes
 from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
@@ -38,7 +38,9 @@ def names(model: SiteModel) -> list[str]:
     return played_names(model.played)
 
 
-def mechanism_page(model: SiteModel, name: str, scripts: Sequence[Script]) -> Context:
+def mechanism_page(
+    model: SiteModel, name: str, scripts: Sequence[ChapterText]
+) -> Context:
     """Return the page of a mechanism."""
     played, about = model.played.get(name), MECHANISMS[name]
     sections = [*_sections(model, about)]
@@ -91,7 +93,7 @@ def _sections(
                 yield page, title, section.upstream
 
 
-def _chapters(scripts: Sequence[Script], name: str) -> Iterator[tuple[str, Text]]:
+def _chapters(scripts: Sequence[ChapterText], name: str) -> Iterator[tuple[str, Text]]:
     """Yield the chapters that show a mechanism."""
     for script in scripts:
         fences = parts_of(script.text, script.file)

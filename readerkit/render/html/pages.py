@@ -9,14 +9,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from readerkit.content.chapters import ChapterText
 from readerkit.content.diagrams import Diagram
 from readerkit.content.kept_drift import KeptDrift
 from readerkit.content.reading_paths import ReadingPaths
-from readerkit.content.scripts import Script
 from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
-from readerkit.render.html.akin import Way
 from readerkit.render.html.chapter import chapter_lines, chapter_page, chapter_title
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
@@ -27,8 +26,10 @@ from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.outline import outline, peek_script
+from readerkit.render.html.page_order import make_way
 from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
+from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
     concept_page,
@@ -42,7 +43,6 @@ from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.tour_page import tour_page
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.render.html.way import make_way
 from readerkit.xref.links import File
 
 MOST_IN_BAR = 3
@@ -75,7 +75,7 @@ class Site:
 class Writing:
     """What people wrote for the site beside the book."""
 
-    scripts: tuple[Script, ...] = ()
+    scripts: tuple[ChapterText, ...] = ()
     labs: tuple[LabScript, ...] = ()
     examples: Callable[[], Examples] | None = None
     """Computes the estimates that the site shows."""

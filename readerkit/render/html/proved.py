@@ -9,9 +9,9 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.claims.marks import MARK, together, with_marks
+from readerkit.claims.check_wording import say_check, say_printed
 from readerkit.claims.proof import Proof, Sentence, lines_of
-from readerkit.claims.words import say_check, say_printed
+from readerkit.claims.proof_marks import MARK, together, with_marks
 from readerkit.content.claims import Claimed
 from readerkit.model import addresses
 from readerkit.model.anchor import Span

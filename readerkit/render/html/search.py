@@ -17,9 +17,9 @@ from unicodedata import combining, normalize
 from msgspec import to_builtins
 
 from readerkit.content.annotations import TEXT_FIELDS
+from readerkit.content.chapters import ChapterText
 from readerkit.content.inline_numbers import INLINE
 from readerkit.content.reading_paths import ReadingPaths
-from readerkit.content.scripts import Script
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms, search_names
@@ -169,7 +169,7 @@ def _tours(model: SiteModel) -> Iterator[Indexed]:
         yield Indexed("tour", tour.title, "reading paths", page, text, title)
 
 
-def _chapters(scripts: Iterable[Script]) -> Iterator[Indexed]:
+def _chapters(scripts: Iterable[ChapterText]) -> Iterator[Indexed]:
     for script in scripts:
         yield _text("chapter", script, addresses.chapter_page(script.name))
 
@@ -241,7 +241,7 @@ def _pages(model: SiteModel, writing: Writing) -> Iterator[Indexed]:
         yield Indexed("page", item.label, item.page, page, "", spanish)
 
 
-def _text(kind: str, script: Script, page: str) -> Indexed:
+def _text(kind: str, script: ChapterText, page: str) -> Indexed:
     title = script.text.partition("\n")[0].removeprefix("# ")
     spanish = script.spanish.partition("\n")[0].removeprefix("# ")
     text = INLINE.sub(" ", f"{script.text} {script.spanish}")

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from readerkit.content.scripts import Part
+from readerkit.content.chapters import Part
 from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.estimate.instrument import QUESTIONS, Dials, Shipped, command_of
 from readerkit.estimate.item import Estimate

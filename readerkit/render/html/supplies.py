@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from readerkit.content.chapters import ChapterText
 from readerkit.content.diagrams import Diagram
-from readerkit.content.scripts import Script
 from readerkit.errors import ReaderkitError
 from readerkit.estimate.instrument import Shipped
 from readerkit.model.expression import Functions
@@ -41,7 +41,7 @@ class Supplies:
 
     compute: Compute = field(default=no_estimates, compare=False)
 
-    def numbers(self, script: Script) -> Computed:
+    def numbers(self, script: ChapterText) -> Computed:
         """Return the numbers of a text.
 
         Raises:

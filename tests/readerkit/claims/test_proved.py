@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.claims.marks import with_marks
+from readerkit.claims.proof_marks import with_marks
 from tests.helpers import ANNOTATIONS, make_book, run
 
 ENGLISH = "One is so.\nTwo, too;\n  `a. b` three. Four."

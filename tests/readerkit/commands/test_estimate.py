@@ -14,10 +14,10 @@ from readerkit.app.page_estimates import work_out
 from readerkit.commands.estimate import estimate
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import most_loaded
+from readerkit.estimate.memory_timeline import timeline
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import precision
-from readerkit.estimate.timeline import timeline
 from readerkit.render.estimate_table import ONE_OF
 from readerkit.render.html.instrument_view import NUMBERS
 from tests.helpers import run, run_on_terminal, write_files

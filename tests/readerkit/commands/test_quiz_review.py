@@ -9,7 +9,7 @@ import pytest
 
 from readerkit.app.quiz_banks import open_history
 from readerkit.quiz.history_rows import timestamp
-from readerkit.quiz.review import due_questions
+from readerkit.quiz.spaced_repetition import due_questions
 from tests.helpers import run, run_process, run_typed
 
 # The fixtures of the quiz's own tests.

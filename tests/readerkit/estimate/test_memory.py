@@ -19,10 +19,10 @@ from readerkit.estimate.memory import (
     rank_weights,
 )
 from readerkit.estimate.memory_estimates import estimate_training
+from readerkit.estimate.memory_timeline import first_failure, timeline
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.states import PRECISIONS, WEIGHTS
-from readerkit.estimate.timeline import first_failure, timeline
 from readerkit.wording.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readerkit.content.read import read_document
+from readerkit.content.validation import read_document
 from readerkit.model.statement import Statement
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank

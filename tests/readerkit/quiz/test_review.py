@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from readerkit.quiz.history_messages import DueQuestion
 from readerkit.quiz.history_rows import AnswerRow, timestamp
-from readerkit.quiz.review import due_questions
+from readerkit.quiz.spaced_repetition import due_questions
 from tests.readerkit.quiz.test_history import ANSWER
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

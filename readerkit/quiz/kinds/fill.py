@@ -1,4 +1,4 @@
-"""Words: a gap to fill."""
+"""Fill: a gap, in which one of some words belongs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import SOME, Model, Text
 from readerkit.model.language import Told, in_each, made_of
-from readerkit.quiz.kinds.base import Question, squeezed
+from readerkit.quiz.kinds.question import Question, squeezed
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import FillPrompt
 from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
+from readerkit.content.chapters import ChapterText, Part, parts_of
 from readerkit.content.mirrors import Mirror
 from readerkit.content.reading_order import by_need, mirrors_in_turn
-from readerkit.content.scripts import Part, Script, parts_of
 from readerkit.model import addresses
 from readerkit.model.language import said
-from readerkit.render.html.akin import Around, Kinship, Readable, Way
 from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.escape import shown
 from readerkit.render.html.estimate_examples import SECTIONS
@@ -29,6 +28,7 @@ from readerkit.render.html.mechanism_list import MECHANISMS, Mechanism
 from readerkit.render.html.mechanisms import names as mechanism_names
 from readerkit.render.html.notes import mirror_title
 from readerkit.render.html.quiz_page import TopicQuestions
+from readerkit.render.html.related_pages import Around, Kinship, Readable, Way
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.xref.links import File
@@ -199,7 +199,7 @@ class _Stops:
 
     # --- what each page is about ---
 
-    def _chapter(self, script: Script) -> Readable:
+    def _chapter(self, script: ChapterText) -> Readable:
         about = Counter(self._mentioned(script.text))
         named = set[str]()
         for part in parts_of(script.text, script.file):

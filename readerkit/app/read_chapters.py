@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from readerkit.app.folders import read_at_most
-from readerkit.content.scripts import CHAPTER, Script
+from readerkit.content.chapters import CHAPTER, ChapterText
 from readerkit.errors import ContentError
 from readerkit.model.language import SPANISH
 
 CHAPTERS = Path("site", "pages", "chapters")
 
 
-def read_chapters(root: Path) -> Iterator[Script]:
+def read_chapters(root: Path) -> Iterator[ChapterText]:
     """Yield the chapters of a book in their order.
 
     Raises:
@@ -22,14 +22,16 @@ def read_chapters(root: Path) -> Iterator[Script]:
     """
     for path in sorted((root / CHAPTERS).glob("*.md")):
         if not path.name.endswith(f".{SPANISH}.md"):
-            script = read_script(path, path.stem.partition("-")[2] or path.stem, root)
+            script = read_chapter(path, path.stem.partition("-")[2] or path.stem, root)
             yield _with_claims(script, path.with_suffix(".yaml"), root)
 
 
-def _with_claims(script: Script, path: Path, root: Path) -> Script:
+def _with_claims(script: ChapterText, path: Path, root: Path) -> ChapterText:
     if not path.exists():
         return script
-    from readerkit.content.read import read_document  # YAML, for what may be in no text
+    from readerkit.content.validation import (
+        read_document,  # YAML, for what may be in no text
+    )
 
     file = path.relative_to(root).as_posix()
     document = read_document(read_at_most(path, root), file, CHAPTER)
@@ -41,10 +43,10 @@ def _with_claims(script: Script, path: Path, root: Path) -> Script:
     return claimed
 
 
-def read_script(path: Path, name: str, root: Path) -> Script:
+def read_chapter(path: Path, name: str, root: Path) -> ChapterText:
     """Return a text and its Spanish, if there is one."""
     spanish = path.with_suffix(f".{SPANISH}.md")
-    return Script(
+    return ChapterText(
         name=name,
         file=path.relative_to(root).as_posix(),
         text=read_text(path, root),

@@ -12,7 +12,7 @@ from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
 from readerkit.claims.proof import Proof, State
-from readerkit.claims.source import default_is, default_value, verdict_on
+from readerkit.claims.source_checks import default_is, default_value, verdict_on
 from readerkit.content.claims import DefaultPlace, ExperimentCheck, RunCheck, ValueCheck
 from readerkit.errors import AnchorError
 from readerkit.estimate.functions import FUNCTIONS

@@ -47,7 +47,7 @@ class Paragraph(Claimed, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ChapterText:
     """The text of a chapter, as it was read."""
 
     name: str
