@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.app.scripts import CHAPTERS
+from readerkit.app.read_chapters import CHAPTERS
 from tests.helpers import ROOT
 
 PAGES = sorted((ROOT / CHAPTERS).glob("*.md"))
