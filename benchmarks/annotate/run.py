@@ -23,8 +23,8 @@ from pathlib import Path
 import tree_sitter
 
 from readerkit.anchors import Anchor, SourceFile, resolve
+from readerkit.anchors.grammars import python_grammar
 from readerkit.anchors.pattern import compile_pattern
-from readerkit.anchors.source import PYTHON
 from readerkit.app.check_claims import claims_of, open_ground
 from readerkit.app.library import Library, open_library
 from readerkit.claims.hold import hold
@@ -238,7 +238,7 @@ def scale(files: dict[str, bytes], anchors: list[Anchor]) -> None:
 
 
 def parse_all(files: dict[str, bytes]) -> None:
-    parser = tree_sitter.Parser(PYTHON)
+    parser = tree_sitter.Parser(python_grammar())
     for data in files.values():
         parser.parse(data)
 

@@ -462,5 +462,33 @@ def test_a_file_of_the_toolkit_is_read_in_one_sitting():
     assert not {n: count for n, count in lines.items() if count > 350}.keys() ^ LONGER
 
 
+def test_benchmarks_and_tools_import_names_that_are_there():
+    """Nobody runs them for weeks, and a name that moved would end them at once."""
+    missing = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.module}.{alias.name}"
+        for folder in ("benchmarks", "tools")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES
+        for alias in node.names
+        if alias.name not in _names_of(node.module)
+        and f"{node.module}.{alias.name}" not in MODULES
+    ]
+    assert not missing
+
+
+def _names_of(module: str) -> set[str]:
+    """Return the names that a module's own statements bind."""
+    bound = set[str]()
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {alias.asname or alias.name for alias in node.names}
+    return bound
+
+
 def test_every_module_says_what_it_is_for():
     assert not [module for module in MODULES if not ast.get_docstring(parsed(module))]
