@@ -69,7 +69,6 @@ STARTS: dict[Start, str] = {
 """In words."""
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order in which a step has them."""
-PRESSURES: tuple[Pressure, ...] = get_args(Pressure)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 EVENT_DIFFERENCES: tuple[EventDifference, ...] = get_args(EventDifference)

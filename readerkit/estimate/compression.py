@@ -42,17 +42,6 @@ Source: Vogels et al. 1905.13727, section 3.
 """
 
 
-@checked()
-def powersgd_compresses(
-    *, rows: int, columns: int, rank: int, min_compression_rate: Number = 2
-) -> bool:
-    """Return whether torch's hook would compress a matrix of this shape.
-
-    Source: pytorch: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py.
-    """
-    return (rows + columns) * rank * min_compression_rate < rows * columns
-
-
 @checked(zero="rows columns", method=METHODS, baseline=BASELINES)
 def compressed_bytes(
     *,

@@ -43,7 +43,7 @@ def lint(setting: Setting) -> list[Finding]:
         *_tensor_parallel(setting, now),
         *_straddling(setting),
         *_batch(setting, now),
-        *_bubble(setting, now),
+        *_bubble(setting),
         *_accumulation(setting, now),
         *_zero(setting, now),
         *_recompute(setting, now),
@@ -56,7 +56,6 @@ def _memory(setting: Setting) -> Iterator[Finding]:
         return
     failure = first_failure(
         setting.most_loaded(setting.layout),
-        setting.kept,
         setting.cluster.gpu.memory_bytes,
         setting.reserve,
     )
@@ -215,7 +214,7 @@ def check_batch(*, global_batch: int, dp: int) -> Finding | None:
     )
 
 
-def _bubble(setting: Setting, now: StepTime) -> Iterator[Finding]:
+def _bubble(setting: Setting) -> Iterator[Finding]:
     layout = setting.layout
     if layout.pp == 1:
         return

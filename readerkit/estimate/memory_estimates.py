@@ -87,7 +87,7 @@ def estimate_training(
     )
     if gpu_bytes is not None:
         add_room(sheet, gpu_bytes, reserve)
-        sheet.notes.insert(0, first_failure(most, kept, gpu_bytes, reserve))
+        sheet.notes.insert(0, first_failure(most, gpu_bytes, reserve))
     alone = layout.expert_replicas if held.expert else layout.replicas
     sheet.notes += idle_stages(layout.zero, layout.replicas, alone)
     sheet.notes.append(OTHER_TOOLS)

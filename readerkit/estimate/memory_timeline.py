@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from readerkit.estimate.memory import RankMemory
 from readerkit.estimate.quantity import Number
-from readerkit.estimate.states import Precision
 from readerkit.wording.numbers import format_bytes
 
 STEADY = "second forward"
@@ -47,9 +46,7 @@ def timeline(most: RankMemory) -> list[Moment]:
     return [Moment(*moment) for moment in moments]
 
 
-def first_failure(
-    most: RankMemory, kept: Precision, gpu_bytes: Number, reserve: Number = 0
-) -> str:
+def first_failure(most: RankMemory, gpu_bytes: Number, reserve: Number = 0) -> str:
     """Return a sentence: which allocation fails first on this GPU, or that all fit."""
     usable = gpu_bytes * (1 - reserve)
     for moment in timeline(most):

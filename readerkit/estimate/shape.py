@@ -189,13 +189,6 @@ class Shape(NamedTuple):
         return divide(self.query_size + self.value_size, 2)
 
     @property
-    def pair_dim(self) -> int:
-        """Of one key head: its key and its value together."""
-        if not self.kv_rank:
-            return 2 * self.head_dim
-        return self.head_dim + self.rope_dim + (self.value_dim or self.head_dim)
-
-    @property
     def key_size(self) -> int:
         """Width of all key heads together."""
         return self.kv_heads * self.head_dim

@@ -75,7 +75,7 @@ def living_files(book: Path, upstream: Upstream) -> LivingFiles:
         return LivingFiles(frozenset(blobs), lambda path: _blob(top, blobs, path))
     found = (
         path
-        for path in _included(_names(top, upstream), upstream, own)
+        for path in _included(_names(top), upstream, own)
         if os.path.isfile(top / path) and not os.path.islink(top / path)  # noqa: PTH113, PTH114  thousands
     )
     return LivingFiles(frozenset(found), lambda path: read_file(top, path))
@@ -104,7 +104,7 @@ def _included(names: Iterable[str], upstream: Upstream, own: str) -> list[TreePa
     return found
 
 
-def _names(top: Path, upstream: Upstream) -> list[str]:
+def _names(top: Path) -> list[str]:
     if not (top / ".git").exists():
         return _walked(top)
     asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")

@@ -23,10 +23,10 @@ from readerkit.content.validation import read_document
 from readerkit.content.vocabulary import (
     LABELS,
     LAYERS,
-    PRESSURES,
     STARTS,
     AnnotationKind,
     Category,
+    Pressure,
     Relation,
 )
 from readerkit.errors import ContentError
@@ -56,7 +56,7 @@ TABLES = {
         *(
             *filter(None, LABELS.values()),
             *STARTS.values(),
-            *PRESSURES,
+            *get_args(Pressure),
             *LAYERS,
             *get_args(AnnotationKind),
             *get_args(Relation),

@@ -6,7 +6,6 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.compression import (
     cast_ratio,
     compressed_bytes,
-    powersgd_compresses,
     powersgd_ratio,
     top_k_ratio,
 )
@@ -130,12 +129,6 @@ def test_compression_is_relative_to_a_named_baseline():
 )
 def test_powersgd_ratio(rows, columns, rank, ratio):
     assert powersgd_ratio(rows=rows, columns=columns, rank=rank) == ratio
-
-
-def test_powersgd_skips_what_torch_skips():
-    # torch 2.13.0, powerSGD_hook._should_compress: (64 + 8) × 4 × 2 < 64 × 8 fails.
-    assert not powersgd_compresses(rows=64, columns=8, rank=4)
-    assert powersgd_compresses(rows=4096, columns=4096, rank=4)
 
 
 def test_messages_that_cannot_be_summed_grow_with_the_ranks():
