@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from readerkit.anchors.source import SourceFile
 from readerkit.model.anchor import Fingerprint, Span
-from readerkit.model.languages import COMMENTS
+from readerkit.model.code_languages import COMMENTS
 
 NEIGHBOUR_LINES = 3
 _OPAQUE = {"string_content"}

@@ -12,7 +12,13 @@ from importlib.resources import files
 import tree_sitter
 
 from readerkit.errors import AnchorError
-from readerkit.model.languages import COMMENTS, ENDINGS, PYTHON, Language, language_of
+from readerkit.model.code_languages import (
+    COMMENTS,
+    ENDINGS,
+    PYTHON,
+    Language,
+    language_of,
+)
 
 
 @cache

@@ -16,7 +16,7 @@ from readerkit.anchors.suggestions import near_code, shorten
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Span
-from readerkit.model.languages import COMMENTS
+from readerkit.model.code_languages import COMMENTS
 
 Use = Literal["call", "set", "read", "definition"]
 MAX_FOUND = 200

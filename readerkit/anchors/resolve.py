@@ -15,7 +15,7 @@ from readerkit.anchors.symbols import Symbol
 from readerkit.anchors.tree import check_whole_depth, last_row
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span
-from readerkit.model.languages import Language
+from readerkit.model.code_languages import Language
 
 MAX_CANDIDATES = 8
 MAX_QUERY_BYTES = 2_000

@@ -13,7 +13,7 @@ from tree_sitter import Node
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
-from readerkit.model.languages import COMMENTS
+from readerkit.model.code_languages import COMMENTS
 
 MAX_SHOWN = 8
 MAX_LINES = 3

@@ -9,7 +9,7 @@ from tree_sitter import Node, QueryCursor
 
 from readerkit.anchors.grammars import tags_query
 from readerkit.anchors.symbols import Symbol
-from readerkit.model.languages import Language
+from readerkit.model.code_languages import Language
 
 _Tag = tuple[Node, str, str, Node]
 """A definition, what it is, what it is called, and where that is written."""

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from tree_sitter import Node
 
 from readerkit.errors import AnchorError
-from readerkit.model.languages import COMMENTS
+from readerkit.model.code_languages import COMMENTS
 
 GAP = b"..."
 MAX_STEPS = 200_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from readerkit.errors import AnchorError
-from readerkit.model.languages import COMMENTS
+from readerkit.model.code_languages import COMMENTS
 
 MAX_DEPTH = 1_000
 """Levels of nesting that a search descends before it gives up on a place."""

@@ -21,7 +21,7 @@ from readerkit import __version__
 from readerkit.app.folders import cache_folder, data_folder, shipped_book
 from readerkit.app.library import Library, open_library
 from readerkit.errors import ReaderkitError
-from readerkit.model.languages import LANGUAGES
+from readerkit.model.code_languages import LANGUAGES
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.holdings import holding
 from readerkit.wording.next_command import typed

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.errors import ReaderkitError, SourceError
+from readerkit.model.code_languages import ENDINGS
 from readerkit.model.git_names import BlobId, CommitId, TreePath
-from readerkit.model.languages import ENDINGS
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.here import living_files, top_of
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES

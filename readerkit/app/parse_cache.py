@@ -16,8 +16,8 @@ from msgspec import MsgspecError, Raw, Struct, json
 from readerkit.app.kept import code_digest, keep, kept_file, parsed_by, read_kept
 from readerkit.content.kind import Document, E, Kind
 from readerkit.model.anchor import Anchor, Span
+from readerkit.model.code_languages import language_of
 from readerkit.model.freshness import digest
-from readerkit.model.languages import language_of
 
 if TYPE_CHECKING:
     from readerkit.content.parse_book import BookFile

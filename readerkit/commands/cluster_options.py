@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import reserve_option
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.quantity_options import memory_size, rate, real, word
+from readerkit.commands.shown_options import OptionGroup
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:

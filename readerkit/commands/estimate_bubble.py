@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import refuse_others
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
-from readerkit.commands.shown_options import brief_option, show
+from readerkit.commands.shown_options import OptionGroup, brief_option, show
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import screen_columns, tell
 

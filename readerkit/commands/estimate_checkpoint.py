@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import model_options, need_shape, take_shape
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
@@ -17,7 +16,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
-from readerkit.commands.shown_options import brief_option, show
+from readerkit.commands.shown_options import OptionGroup, brief_option, show
 
 
 @click.command(cls=EstimateCommand)

@@ -14,7 +14,6 @@ from readerkit.commands.estimate_options import (
     take_layouts,
     take_shape,
 )
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     SIZE,
@@ -24,7 +23,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
-from readerkit.commands.shown_options import brief_option, show
+from readerkit.commands.shown_options import OptionGroup, brief_option, show
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate

@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from readerkit.commands.estimate_options import model_options, need_shape, refuse_others
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
-from readerkit.commands.shown_options import brief_option, show
+from readerkit.commands.shown_options import OptionGroup, brief_option, show
 
 _ALONE = frozenset(("batch", "sequence", "recompute", "attention", "tokens"))
 

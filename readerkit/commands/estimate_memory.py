@@ -17,7 +17,6 @@ from readerkit.commands.estimate_options import (
     take_layouts,
     take_shape,
 )
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     EstimateCommand,
@@ -26,7 +25,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
-from readerkit.commands.shown_options import brief_option, show, spoken
+from readerkit.commands.shown_options import OptionGroup, brief_option, show, spoken
 from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, word
-from readerkit.commands.shown_options import brief_option, show
+from readerkit.commands.shown_options import OptionGroup, brief_option, show
 
 
 @click.command(cls=EstimateCommand)

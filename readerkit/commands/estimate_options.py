@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.quantity_options import (
     ZeroStages,
     count,
@@ -19,6 +18,7 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
+from readerkit.commands.shown_options import OptionGroup
 from readerkit.errors import EstimateError
 from readerkit.estimate.sizes import LAYOUT, MODEL, Size
 from readerkit.terminal.completing import names

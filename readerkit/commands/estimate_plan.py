@@ -20,7 +20,6 @@ from readerkit.commands.estimate_options import (
     refuse_others,
     vocab_option,
 )
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import (
     COUNT,
@@ -31,7 +30,12 @@ from readerkit.commands.quantity_options import (
     real,
     word,
 )
-from readerkit.commands.shown_options import language_option, spoken, tell_rest
+from readerkit.commands.shown_options import (
+    OptionGroup,
+    language_option,
+    spoken,
+    tell_rest,
+)
 from readerkit.model.language import english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names

@@ -102,7 +102,7 @@ def _tell_items(
     from readerkit.app.begin_quiz import WantedQuiz, matching, now
     from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
-    from readerkit.quiz.items import item_statistics
+    from readerkit.quiz.item_statistics import item_statistics
 
     banks = QuizBanks.at(book)
     bank = banks.bank(banks.first_phase() if phase is None else phase)

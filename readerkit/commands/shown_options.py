@@ -1,4 +1,4 @@
-"""How estimates are shown: in which language, with how much, as JSON or a table."""
+"""How estimates are shown: their language, how much, JSON or a table, its help."""
 
 from __future__ import annotations
 
@@ -7,13 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.grouped_options import OptionGroup
 from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import columns, tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
+
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class OptionGroup:
+    """Several options as one decorator, in the order in which they are listed."""
+
+    def __init__(self, *decorators: Callable[[Any], Any]) -> None:
+        """Take what adds them."""
+        self._decorators = decorators
+        self._names = frozenset[str]()
+
+    def __call__(self, command: Command) -> Command:
+        """Add them to a command."""
+        before = len(_params(command))
+        for decorator in reversed(self._decorators):
+            command = decorator(command)
+        self._names = frozenset(str(each.name) for each in _params(command)[before:])
+        return command
+
+    @property
+    def names(self) -> frozenset[str]:
+        """By which a command gets what they say, once they are one's."""
+        return self._names
+
+
+def _params(command: Any) -> list[click.Parameter]:
+    return getattr(command, "__click_params__", [])
 
 
 def _remember(context: click.Context, _: click.Parameter, language: str) -> None:

@@ -94,15 +94,21 @@ def estimate_flops(
             """
         )
     if tokens is not None:
-        sheet.write(
-            f"""
-            training [days] = D / tokens in a step × step time / {SECONDS_PER_DAY}
-                | a count | step after step, no failure
-            GPU-hours [GPU-hours] = GPUs × training × 24
-                | a count | all GPUs, all the time
-            """
-        )
-    if tokens is not None and usd_per_gpu_hour is not None:
+        _duration(sheet, usd_per_gpu_hour)
+    return sheet.estimate()
+
+
+def _duration(sheet: Worksheet, usd_per_gpu_hour: Number | None) -> None:
+    """Write down how long a whole run takes, and what it costs at a price."""
+    sheet.write(
+        f"""
+        training [days] = D / tokens in a step × step time / {SECONDS_PER_DAY}
+            | a count | step after step, no failure
+        GPU-hours [GPU-hours] = GPUs × training × 24
+            | a count | all GPUs, all the time
+        """
+    )
+    if usd_per_gpu_hour is not None:
         check_amount("usd-per-gpu-hour", usd_per_gpu_hour, zero=True)
         sheet.given("price", usd_per_gpu_hour, "USD of a GPU-hour")
         sheet.write(
@@ -111,7 +117,6 @@ def estimate_flops(
                 | a count | the price given, for all GPU-hours
             """
         )
-    return sheet.estimate()
 
 
 def _run(sheet: Worksheet, tokens: Number, words: str) -> None:

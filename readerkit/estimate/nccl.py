@@ -34,7 +34,7 @@ def estimate_nccl_latency(
         EstimateError: ranks that are not alike on all nodes, or a word that is none.
     """
     check_choice("operation", operation, RINGS)
-    hop, tree, chain = LINKS[check_choice("link", link, LINKS)]
+    hop, *_ = LINKS[check_choice("link", link, LINKS)]
     check_choice("cpu", cpu, OVERHEAD_US)
     if check_count("ranks", ranks, least=2, most=MAX_RANKS) % check_count(
         "nodes", nodes, most=MAX_RANKS
@@ -62,8 +62,14 @@ def estimate_nccl_latency(
             | {custom}, {cpu} CPU; network 14 us a hop, the card's own left out
         """
     )
-    if operation != "all-reduce":
-        return sheet.estimate()
+    if operation == "all-reduce":
+        _write_all_reduce(sheet, link, nodes, custom)
+    return sheet.estimate()
+
+
+def _write_all_reduce(sheet: Worksheet, link: str, nodes: int, custom: str) -> None:
+    """Write down what only an all-reduce has: trees, chains and switches that sum."""
+    _, tree, chain = LINKS[link]
     sheet.given("tree hop", tree / 1e6, "a tree's hop in a node")
     sheet.given("chain hop", chain / 1e6, "a chain's hop in a node")
     sheet.write(
@@ -88,4 +94,3 @@ def estimate_nccl_latency(
                     | {SOURCE} | NVSwitch sums in the node, network 14 us a hop
                 """
             )
-    return sheet.estimate()

@@ -20,6 +20,7 @@ from msgspec.structs import asdict
 from readerkit.quiz.history_database import HistoryDatabase
 from readerkit.quiz.history_file import HistoryError, copied_from, is_there, rows_left
 from readerkit.quiz.history_rows import (
+    MIGRATIONS,
     AnswerRow,
     DamagedRow,
     Flag,
@@ -27,7 +28,6 @@ from readerkit.quiz.history_rows import (
     SessionRow,
     Suspension,
 )
-from readerkit.quiz.history_schema import MIGRATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path

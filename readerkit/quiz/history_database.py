@@ -21,7 +21,7 @@ from readerkit.quiz.history_file import (
     sqlite_errors_told,
     unusable,
 )
-from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.system.private_files import make_database
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from readerkit.quiz import found_words, number_reasons, units
-from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.quiz.kinds import fill, grid_cells, locate, predict, question, short
 from readerkit.quiz.scoring import RETRY_FACTORS
 

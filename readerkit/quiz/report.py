@@ -17,8 +17,7 @@ from readerkit.quiz.history_messages import (
     HistorySummary,
     QuizTaken,
 )
-from readerkit.quiz.history_rows import AnswerRow
-from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.history_rows import MIGRATIONS, AnswerRow
 from readerkit.quiz.messages import NextNote, ObjectiveShare, Score, Share, Standing
 from readerkit.quiz.scoring import corrected_score, retry_points, wilson_interval
 from readerkit.quiz.variant import WHOLE

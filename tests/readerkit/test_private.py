@@ -13,7 +13,7 @@ import pytest
 
 from readerkit.budget import Ceilings, Ledger
 from readerkit.quiz.history import History
-from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.system.private_files import make_database, make_folder, tighten
 from readerkit.upstreams.store import write_atomically
 from tests.helpers import make_book, run_process, write_files

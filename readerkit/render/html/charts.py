@@ -241,24 +241,24 @@ def stack_chart(
         parts.append(box(x, y, 10, 10, f"part p{index}"))
         parts.append(_spoken(words, x + 15, y + 9, "tick", partial(phrase_of, kind)))
     height = foot + 16 + 18 * -(-len(kinds) // 3)
-
-    def text(say: Say) -> str:
-        held = "; ".join(
-            say("{name}: {total}, of it {parts}").format(
-                name=phrase_of(stack.name, say),
-                total=format_bytes(total),
-                parts=", ".join(
-                    f"{phrase_of(part, say)} {format_bytes(n)}"
-                    for part, n in stack.parts
-                ),
-            )
-            for stack, total in zip(stacks, totals, strict=True)
-        )
-        told = say("Bytes held at once, with {limit} usable. {held}.")
-        return told.format(limit=format_bytes(limit), held=held)
-
-    inner = Markup("").join(parts)
+    inner, text = Markup("").join(parts), partial(_say_stacks, stacks, limit)
     return _frame(words, name, partial(phrase_of, title), text, height, inner)
+
+
+def _say_stacks(stacks: Sequence[MemoryStack], limit: float, say: Say) -> str:
+    """Return what the bars show, for who does not see them."""
+    held = "; ".join(
+        say("{name}: {total}, of it {parts}").format(
+            name=phrase_of(stack.name, say),
+            total=format_bytes(sum(count for _, count in stack.parts)),
+            parts=", ".join(
+                f"{phrase_of(part, say)} {format_bytes(n)}" for part, n in stack.parts
+            ),
+        )
+        for stack in stacks
+    )
+    told = say("Bytes held at once, with {limit} usable. {held}.")
+    return told.format(limit=format_bytes(limit), held=held)
 
 
 def gantt(

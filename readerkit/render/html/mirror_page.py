@@ -177,8 +177,6 @@ def _section(
     model: SiteModel, mirror: Mirror, index: int, section: MirrorSection, address: str
 ) -> Context:
     """Return one step of the idea on both sides."""
-    notes = [model.notes[name] for name in section.upstream]
-    minis = model.mirrored[mirror.id, index]
     proofs = proofs_of(
         model, mirror.id, (section, *section.leaves_out, *section.differences)
     )
@@ -197,17 +195,40 @@ def _section(
         reasons[tuple(each.comparisons)].append(reason)
     texts = [Text(marks), why, *(text for pair in leaves_out for text in pair)]
     texts += [reason for those in reasons.values() for reason in those]
-    mirrored = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
-    said = mirrored.sections.get(section.title) if mirrored else None
-    state: State = "told"
-    if mirrored:  # else the page is marked as a whole
-        state = _state(_parts(section), _parts(other), said, section.stamp)
     return {
         "number": index + 1,
         "title": section_title(mirror.id, index, model.book),
         "title_marks": marks,
-        "state": state,
+        "state": _section_state(model, mirror, section, other),
         "relation": section.relation,
+        **_columns(model, section, model.mirrored[mirror.id, index], address),
+        "why": why if section.why else None,
+        "proofs": passages(proofs, f"s{index + 1}", texts),
+        "leaves_out": leaves_out,
+        "reasons": [*reasons.items()],
+        "events": dict.fromkeys(
+            f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
+        ),
+    }
+
+
+def _section_state(
+    model: SiteModel, mirror: Mirror, section: MirrorSection, other: MirrorSection
+) -> State:
+    """Return how a section stands to its Spanish; without any the page is marked."""
+    mirrored = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
+    if mirrored is None:
+        return "told"
+    said = mirrored.sections.get(section.title)
+    return _state(_parts(section), _parts(other), said, section.stamp)
+
+
+def _columns(
+    model: SiteModel, section: MirrorSection, minis: Iterable[Span], address: str
+) -> Context:
+    """Return the lines of both sides, each with what stands beside them."""
+    notes = (model.notes[name] for name in section.upstream)
+    return {
         "upstream": [
             (
                 view(model, note.annotation.id),
@@ -222,13 +243,6 @@ def _section(
             )
             for span in minis
         ],
-        "why": why if section.why else None,
-        "proofs": passages(proofs, f"s{index + 1}", texts),
-        "leaves_out": leaves_out,
-        "reasons": [*reasons.items()],
-        "events": dict.fromkeys(
-            f"{each.phase} {each.op.replace('_', '-')}" for each in section.events
-        ),
     }
 
 

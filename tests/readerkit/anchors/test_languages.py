@@ -12,8 +12,8 @@ from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.anchors.highlight import highlight
 from readerkit.anchors.propose import propose
 from readerkit.errors import AnchorError
+from readerkit.model.code_languages import ENDINGS
 from readerkit.model.git_names import TreePath
-from readerkit.model.languages import ENDINGS
 from tests.readerkit.anchors.languages import SOURCES
 
 FILES = {path: SourceFile(TreePath(path), data) for path, data in SOURCES.items()}

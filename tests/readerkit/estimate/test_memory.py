@@ -255,9 +255,7 @@ def test_adam_fails_at_the_first_step_not_when_it_is_built():
     names = [moment.name for moment in timeline(most)]
     assert names[:3] == ["model on the GPU", "optimizer built", "first forward"]
     assert timeline(most)[-1].held_bytes == most.total
-    assert "fails at 'first step' (optimizer moments)" in first_failure(
-        most, kept, 80e9
-    )
+    assert "fails at 'first step' (optimizer moments)" in first_failure(most, 80e9)
     seventy = most_loaded(shape("llama-2-70b"), Layout.parse({"zero": 0}), kept)
     # 138 GB of weights: nothing after the load matters.
     assert "fails at 'model on the GPU'" in first_failure(seventy, 80e9)

@@ -15,8 +15,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from readerkit.quiz.history import History, HistoryError
-from readerkit.quiz.history_rows import AnswerRow, Flag, SessionRow
-from readerkit.quiz.history_schema import MIGRATIONS
+from readerkit.quiz.history_rows import MIGRATIONS, AnswerRow, Flag, SessionRow
 from readerkit.quiz.messages import encode
 from readerkit.quiz.report import exported
 from tests.helpers import ROOT

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from readerkit.quiz.items import ItemStatistics, item_statistics
+from readerkit.quiz.item_statistics import ItemStatistics, item_statistics
 from tests.readerkit.quiz.test_history import ANSWER
 
 
