@@ -181,70 +181,62 @@ class Session(SessionState):
     # --- the result ---
 
     def result(self) -> Score:
-        """Return the score so far; of an exam that is over with every key."""
-        return result_of(self)
+        """Return the score so far; an exam counts what nobody answered as lost.
+
+        What was skipped is lost at the end; before that it says nothing. A verdict
+        stands there after all of an exam, or of the questions; with an exam's verdict,
+        once its time or its questions are over, every answer and its key.
+        """
+        found = self._outcomes()
+        is_part = not self.is_exam and self.position < len(self.row.questions)
+        score = scored(self.bank, found, is_part=is_part, standing=self._standing())
+        if self.is_exam and self.is_over:
+            return replace(score, marked=tuple(self._marked()))
+        return score
 
     def standing(self) -> Standing:
         """Return an unfinished quiz's standing: no verdict, no points of an exam."""
         is_told = self.answered and not self.is_exam
-        return result_of(self) if is_told else standing_of(self)
+        return self.result() if is_told else self._standing()
 
     def finish(self) -> Score:
         """End the session and return its result."""
         self.history.end(self.row.id, timestamp(self.clock()))
-        return result_of(self)
+        return self.result()
+
+    def _standing(self) -> Standing:
+        """Return where a quiz stands, without a word on points."""
+        return Standing(
+            complete=self.is_over,
+            session=self.row.id,
+            seed=self.told_seed,
+            mode=self.row.mode,
+            official=self.is_official,
+            answered=self.answered,
+            of=len(self.row.questions),
+        )
+
+    def _outcomes(self) -> list[QuestionOutcome]:
+        """Return the outcome of each question that counts."""
+        found = outcomes(self.history.answers(self.row.id))
+        if self.is_exam:
+            names = enumerate(self.row.questions)
+            missing = [name for at, name in names if at not in self.credits]
+            found += unanswered(self.bank, missing)
+        return found
+
+    def _marked(self) -> Iterator[MarkedAnswer]:
+        """Yield every answer with its mark and explanation: the end of an exam."""
+        for answer in self.history.answers(self.row.id):
+            variant = self.variant(answer.position)
+            yield MarkedAnswer(
+                **asdict(answer),
+                prompt=variant.prompt.prompt,
+                right=answer.credit >= WHOLE,
+                remarks=all_said(variant, answer.answer),
+                **asdict(variant.told),
+            )
 
 
 def _next_cost(offered: list[OfferedHint], taken: int) -> float | None:
     return offered[taken].cost if taken < len(offered) else None
-
-
-def result_of(session: SessionState) -> Score:
-    """Return the score so far; an exam counts what nobody answered as lost.
-
-    What was skipped is lost at the end; before that it says nothing. A verdict
-    stands there after all of an exam, or of the questions; with an exam's verdict,
-    once its time or its questions are over, every answer and its key.
-    """
-    found = _outcomes(session)
-    is_part = not session.is_exam and session.position < len(session.row.questions)
-    score = scored(session.bank, found, is_part=is_part, standing=standing_of(session))
-    if session.is_exam and session.is_over:
-        return replace(score, marked=tuple(_marked(session)))
-    return score
-
-
-def standing_of(session: SessionState) -> Standing:
-    """Return where a quiz stands, without a word on points."""
-    return Standing(
-        complete=session.is_over,
-        session=session.row.id,
-        seed=session.told_seed,
-        mode=session.row.mode,
-        official=session.is_official,
-        answered=session.answered,
-        of=len(session.row.questions),
-    )
-
-
-def _outcomes(session: SessionState) -> list[QuestionOutcome]:
-    """Return the outcome of each question that counts."""
-    found = outcomes(session.history.answers(session.row.id))
-    if session.is_exam:
-        names = enumerate(session.row.questions)
-        missing = [name for at, name in names if at not in session.credits]
-        found += unanswered(session.bank, missing)
-    return found
-
-
-def _marked(session: SessionState) -> Iterator[MarkedAnswer]:
-    """Yield every answer with its mark and explanation: the end of an exam."""
-    for answer in session.history.answers(session.row.id):
-        variant = session.variant(answer.position)
-        yield MarkedAnswer(
-            **asdict(answer),
-            prompt=variant.prompt.prompt,
-            right=answer.credit >= WHOLE,
-            remarks=all_said(variant, answer.answer),
-            **asdict(variant.told),
-        )
