@@ -22,7 +22,7 @@ from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape, fit_sequence
 from readerkit.estimate.step_estimate import estimate_step
-from readerkit.estimate.traffic_estimate import estimate_step_traffic
+from readerkit.estimate.traffic_estimate import IN_ALL, estimate_step_traffic
 from readerkit.wording.meant_name import choose
 
 RESERVE = 0.1
@@ -196,7 +196,7 @@ def drawn(question: str, estimate: Estimate) -> list[str]:
     if question == "memory":
         return [name for name in names if name in HELD]
     if question == "comm":
-        return [name for name in names if name.endswith(" in all")]
+        return [name for name in IN_ALL.values() if name in names]
     if question == "step":
         return names[: names.index("hidden communication")]
     return []

@@ -14,6 +14,9 @@ from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic
 from readerkit.estimate.volumes import ZERO
 
+IN_ALL = {axis: f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "etp", "cp")}
+"""By axis, what its sum is called."""
+
 
 def estimate_step_traffic(
     shape: Shape, layout: Layout, *, convention: str = "mixed-18", no_sync: bool = True
@@ -38,10 +41,10 @@ def estimate_step_traffic(
         custom = f"sent by one rank in one step: {each.why}"
         sheet.add(each.name, each.sent_bytes, "bytes", each.source, custom)
         by_axis.setdefault(each.axis, []).append(each.name)
-    for axis in ("dp", "tp", "pp", "ep", "etp", "cp"):
+    for axis, name in IN_ALL.items():
         if axis in by_axis:
             total, custom = sheet.total(by_axis[axis]), "per rank and step"
-            sheet.add(f"{axis} in all", total, "bytes", "a count", custom)
+            sheet.add(name, total, "bytes", "a count", custom)
     for moved in offload_traffic(one, cut, width, no_sync=no_sync):
         custom = f"over {moved.link}, one GPU in one step: {moved.why}"
         name = f"offload: {moved.way}"

@@ -14,6 +14,7 @@ from readerkit.estimate.plan import Ranked, Rejected
 from readerkit.estimate.planned_steps import PlannedStep
 from readerkit.estimate.reports import COMPARISON, TOTALS
 from readerkit.estimate.runs import tally
+from readerkit.estimate.traffic_estimate import IN_ALL
 from readerkit.model.language import Say, english
 from readerkit.render.catalog_table import HEADS, listed_cells, price_cells
 from readerkit.render.estimate_table import number_texts, plain_number
@@ -125,7 +126,7 @@ def _tools_case(group: EstimateGroup) -> Case:
 
 
 def _traffic_case(group: EstimateGroup) -> Case:
-    names = [f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "etp", "cp")]
+    names = [*IN_ALL.values()]
     names += [f"offload: {way}" for way in ("to the CPU", "from the CPU")]
     return Case(group.title, _grid(group, names), group.worked)
 
