@@ -36,7 +36,7 @@ KINDS = {
     "tour-translation": "tours.TOUR_TRANSLATION",
     "comparisons": "annotations.COMPARISONS",
     "upstreams": "annotations.UPSTREAMS",
-    "chapter": "scripts.CHAPTER",
+    "chapter": "chapters.CHAPTER",
     "diagram": "diagrams.DIAGRAM",
     "diagram-translation": "translations.DIAGRAM_TRANSLATION",
     "paths": "reading_paths.PATHS",
