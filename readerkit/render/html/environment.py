@@ -62,27 +62,29 @@ def opening(pieces: Iterable[TextPiece]) -> str:
     return brief(Markup(prose.en.partition("</p>")[0]))
 
 
-class _CompiledTemplates(BytecodeCache):
-    """What this process compiled: a served site is made again at each change."""
+_COMPILED: dict[tuple[str, str, str], bytes] = {}
+"""What this process compiled: a served site is made again at each change."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], bytes] = {}
+
+class _CompiledTemplates(BytecodeCache):
+    """The templates that were compiled for one kind of environment and its words.
+
+    Code for a sandbox asks before each call and attribute, and a phrase that a template
+    says is translated when it is compiled: none serves another.
+    """
+
+    def __init__(self, made_for: str) -> None:
+        self._made_for = made_for
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Give a bucket the code of its template, where that was compiled before."""
-        if known := self._known.get((bucket.key, bucket.checksum)):
+        if known := _COMPILED.get((self._made_for, bucket.key, bucket.checksum)):
             bucket.bytecode_from_string(known)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep what was compiled now."""
-        self._known[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
-
-
-# Code for a sandbox asks before each call and attribute: neither kind serves the other.
-_COMPILED = {
-    Environment: _CompiledTemplates(),
-    ImmutableSandboxedEnvironment: _CompiledTemplates(),
-}
+        code = bucket.bytecode_to_string()
+        _COMPILED[self._made_for, bucket.key, bucket.checksum] = code
 
 
 class Templates:
@@ -105,7 +107,7 @@ class Templates:
             finalize=_visibly,
             trim_blocks=True,
             lstrip_blocks=True,
-            bytecode_cache=_COMPILED[kind],
+            bytecode_cache=_CompiledTemplates(f"{kind.__name__} {digest(repr(words))}"),
         )
         self._environment.filters.update(
             both=both,

@@ -42,3 +42,15 @@ def test_markup_stays_and_an_attribute_may_be_given_plainly():
     page = {"text": HIDDEN, "markup": Markup("<b>1</b>")}
     html = Templates({"a.html": template}, Words()).render("a.html", "a.html", page)
     assert "a&lt;U+202E&gt;b&#34; onclick" in html and "<b>1</b>" in html
+
+
+def test_a_template_that_was_compiled_says_the_words_of_today():
+    text = {"a.html": '{{ "line"|say }}'}
+    said = [
+        Templates(text, Words({"line": spanish}), are_ours=True).render(
+            "a.html", "", None
+        )
+        for spanish in ("renglón", "línea")
+    ]
+    assert "renglón" in said[0]
+    assert "línea" in said[1]
