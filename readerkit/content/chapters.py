@@ -1,11 +1,10 @@
 """A text written in Markdown for the site: its prose, its fences, and its claims.
 
 Between fences stands what is resolved when the site is built: ``note ID``, ``diagram
-NAME``, ``mechanism NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``reckon``
-with one sum a line, ``setting KEY=VALUE ...`` with an item of an estimate a line,
-``predict ID`` and ``question ID`` of a quiz, ``mini NAME [SECTION]``, ``tour ID``;
-``let`` gives names to numbers. What proves the sentences of a chapter stands beside
-it, in ``NN-name.yaml``.
+NAME``, ``mechanism NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``setting
+KEY=VALUE ...`` with an item of an estimate a line, ``predict ID`` and ``question ID``
+of a quiz, ``mini NAME [SECTION]``, ``tour ID``; ``let`` gives names to numbers. What
+proves the sentences of a chapter stands beside it, in ``NN-name.yaml``.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import Model, Text
 from readerkit.model.language import SPANISH
 
-FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)(?:\s+(\S.*))?")
 FENCES = (
-    *("note", "diagram", "mechanism", "schedule", "reckon", "let", "setting"),
+    *("note", "diagram", "mechanism", "schedule", "let", "setting"),
     *("predict", "question", "mini", "tour"),
 )
 _FENCE = re.compile(rf"^```({'|'.join(FENCES)})\b *(.*)\n((?s:.*?))^```$", re.MULTILINE)
@@ -112,11 +110,7 @@ class Part:
     def shows(self) -> str:
         """What it says in no language."""
         rows = self.body.splitlines()
-        if self.kind == "reckon":
-            told = ", ".join(
-                " * ".join(_numbers(row.partition("=")[0])) for row in rows
-            )
-        elif self.kind == "setting":
+        if self.kind == "setting":
             told = ", ".join(one_spaced(row.partition("=")[0]) for row in rows)
         else:
             told = ", ".join(map(one_spaced, rows)) if self.kind == "let" else ""
@@ -140,8 +134,3 @@ def parts_of(text: str, file: str) -> Iterator[Part]:
         yield Part(file, line_of(match.start()), body, kind, name)
         reached = match.end()
     yield Part(file, line_of(reached), text[reached:])
-
-
-def _numbers(left: str) -> list[str]:
-    matches = (FACTOR.fullmatch(factor.strip()) for factor in left.split("*"))
-    return [match[1] if match else "?" for match in matches]

@@ -21,7 +21,7 @@ _CHAIN = re.compile(rb"(%b)(?>(?:\.%b)*)" % (_NAME, _NAME))
 _JOINED = re.compile(rb"\b_*+[A-Za-z][A-Za-z0-9]*+(?:_\w++|(?<=[a-z])[A-Z]\w*+)")
 """A name whose words are joined, by a line or by a capital."""
 _DEFINING = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-OFTEN = 6
+OFTEN = 7
 SELF = ("self", "cls")
 LOCAL = "@"
 """Opens the name of a function's own imports, which no class can have."""

@@ -4,22 +4,10 @@
 (function () {
   const place = document.querySelector(".asks-of");
   if (!place) return;
-  let loading = null, ready = false;
+  let ready = false;
 
-  function add(name) {
-    return new Promise(function (done, failed) {
-      const script = document.createElement("script");
-      script.src = document.body.dataset.root + "theme/" + name + ".js";
-      script.onload = done;
-      script.onerror = failed;
-      document.head.append(script);
-    });
-  }
   function load() {
-    loading = loading || place.dataset.scripts.split(" ").reduce(function (before, name) {
-      return before.then(function () { return add(name); });
-    }, Promise.resolve()).then(function () { ready = true; });
-    return loading;
+    return window.readerkit.fetchScripts(place.dataset.scripts.split(" ")).then(function () { ready = true; });
   }
   function submit(form, button) {
     load().then(function () {

@@ -4,23 +4,7 @@
 (function () {
   const cards = document.querySelectorAll(".set-here");
   const scripts = ["python", "python-texts", "python-formulas", "estimates"];
-  let loading = null;
-
-  function add(name) {
-    return new Promise(function (done, failed) {
-      const script = document.createElement("script");
-      script.src = document.body.dataset.root + "theme/" + name + ".js";
-      script.onload = done;
-      script.onerror = failed;
-      document.head.append(script);
-    });
-  }
-  function load() {
-    loading = loading || scripts.reduce(function (before, name) {
-      return before.then(function () { return add(name); });
-    }, Promise.resolve());
-    return loading;
-  }
+  function load() { return window.readerkit.fetchScripts(scripts); }
   function isSpanish() { return document.documentElement.lang === "es"; }
   function say(text) {
     const $ = readerkitPython;

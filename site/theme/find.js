@@ -4,7 +4,7 @@ window.readerkitIndex = function (data) {
   const LIMIT = 40;
   const IS_NAME = { name: 1, field: 1, file: 1, code: 1 };
   // How much a kind counts: what people wrote, then names, then words in the midst of code.
-  const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, mechanism: 1.2, page: 1.3, estimate: 1.2,
+  const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, mechanism: 1.2, page: 1.3, estimate: 1.6,
     beside: 1.2, tour: 1.2, question: 0.7, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
   const EXACT = 1, SAME = 0.9, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
   const stop = new Set(data.stop.split(" "));
@@ -39,8 +39,7 @@ window.readerkitIndex = function (data) {
   function letters(text) { return plain(text).replace(/[^\p{L}\p{N}]+/gu, ""); }
 
   // --- the index ---
-  function say(number, word, weight) {
-    const key = stem(word);
+  function say(number, key, weight) {
     let said = stems.get(key);
     if (!said) stems.set(key, said = { who: [], weight: [] });
     const last = said.who.length - 1;
@@ -55,7 +54,7 @@ window.readerkitIndex = function (data) {
       titles: IS_NAME[kind] ? [] : titles.map(function (title) { return title.map(stem); }) });
     titles.forEach(function (title) {
       const weight = factor * (1.5 + 2 / Math.max(1, title.length));
-      title.forEach(function (word) { say(number, word, weight); });
+      title.forEach(function (word) { say(number, stem(word), weight); });
     });
   }
   // --- as the builder packed it (search_packing.py) ---
@@ -110,23 +109,29 @@ window.readerkitIndex = function (data) {
     noted.add(page.split("#")[0]);
     add(kind, title, where, page, spanish);
   });
+  // Each stem with the endings of its words, who says one of them, and how many entries lie between.
   const saidBy = data.said.split(" ");
-  data.words.split(" ").forEach(function (word, at) {
-    const found = words(word);
+  data.words.split(" ").forEach(function (group, at) {
+    const [key, ...written] = group.split(",");
+    for (const end of written.length ? written : [""]) stemOf.set(key + end, key);
     let number = 0;
-    for (const step of numbers(saidBy[at])) {
-      number += step;
-      for (const each of found) say(number, each, KINDS[entries[number].kind]);
-    }
+    for (const step of numbers(saidBy[at])) say(number += step, key, KINDS[entries[number].kind]);
   });
   files.forEach(function (file) { add("file", file.path.split("/").pop(), file.path, file.page); });
   let vocabulary;
+  const meant = new Map(); // of each word typed: the next letter is of the last alone
+  // One idea in several phrases: as they are typed, and as an entry says them. One of which
+  // little remains without its small words is known to the index by the first of them.
   const same = data.same.map(function (group) {
-    return group.split(" = ").map(function (phrase) { return asked(phrase).map(stem); });
+    const typed = group.split(" = ").map(function (phrase) { return words(phrase); });
+    const said = typed.map(function (phrase) { return told(phrase).map(stem); });
+    return { typed: typed.map(function (phrase) { return phrase.map(stem); }),
+      said: said.filter(function (keys, at) { return typed[at].length === 1 || new Set(keys).size > 1; }) };
   });
   let scores, covered, all, hasNames = false; // all: a word is as rare before the names come
   function size() {
     vocabulary = Array.from(stemOf.keys());
+    meant.clear();
     all = Math.max(entries.length, data.names);
     scores = new Float64Array(entries.length);
     covered = new Float64Array(entries.length);
@@ -146,8 +151,9 @@ window.readerkitIndex = function (data) {
   };
 
   // --- what is asked ---
-  function asked(text) {
-    const all = words(text), some = all.filter(function (word) { return !stop.has(word); });
+  function asked(text) { return told(words(text)); }
+  function told(all) {
+    const some = all.filter(function (word) { return !stop.has(word); });
     return some.length ? some : all;
   }
   // Whether one letter more, less, other, or two swapped, make one word of the other.
@@ -163,6 +169,10 @@ window.readerkitIndex = function (data) {
   }
   // What a word may mean, each a list of stems that an entry says, with how sure that is.
   function meanings(word) {
+    if (!meant.has(word)) meant.set(word, meaningsOf(word));
+    return meant.get(word);
+  }
+  function meaningsOf(word) {
     const found = [[[stem(word)], EXACT]];
     const parts = word.match(/\d+|\D+/g);
     if (parts.length > 1 && !stems.has(stem(word))) found.push([parts.map(stem), SAME]);
@@ -182,19 +192,22 @@ window.readerkitIndex = function (data) {
   }
   // Its words, those together that have another name: "gradient checkpointing".
   function terms(query) {
-    const list = asked(query), keys = list.map(stem), found = [];
+    const list = words(query), keys = list.map(stem), kept = new Set(told(list)), found = [];
     for (let at = 0; at < list.length;) {
       let length = 1, others = [];
-      same.forEach(function (group) {
-        group.forEach(function (phrase) {
+      same.forEach(function (idea) {
+        idea.typed.forEach(function (phrase) {
           const isHere = phrase.every(function (key, step) { return keys[at + step] === key; });
           if (!isHere || phrase.length < length) return;
           if (phrase.length > length) others = [];
           length = phrase.length;
-          others.push(...group);
+          others.push(...idea.said);
         });
       });
-      for (const word of list.slice(at, at + length)) found.push({ means: meanings(word), also: others });
+      const together = list.slice(at, at + length), mine = together.filter(function (word) { return kept.has(word); });
+      const isLost = length > 1 && new Set(mine).size < 2; // "out of memory" is no memory
+      if (isLost && others.length) found.push({ means: [], also: others });
+      else for (const word of mine) found.push({ means: meanings(word), also: others });
       at += length;
     }
     return found;
@@ -224,8 +237,10 @@ window.readerkitIndex = function (data) {
   }
 
   // --- a file and a line, as a tool, a trace or an address has them ---
-  const PLACE = /^(?:file )?["'`]?((?:[\w.~-]*[\\/])*[\w.-]+\.\w+)["'`]?(?:\.html)?(?:, line |[ ,]+lines? |:|#L?| L)(\d+)(?:-L?(\d+))?/i;
-  function places(query) {
+  const PLACE = /^(?:(?:file|at|in|en) )?["'`]?((?:[\w.~-]*[\\/])*[\w.-]+\.\w+)["'`]?(?:\.html)?(?:[ ,]+(?:lines?|l[ií]neas?) |:|#L?| L| +(?=\d+(?:-\d+)?$))(\d+)(?:-L?(\d+))?/i;
+  const BEFORE_PATH = /^https?:\/\/\S*?\/(?:blob|tree)\/[^/]+\//; // as a forge has it, at whatever commit
+  function places(typed) {
+    const query = typed.replace(BEFORE_PATH, "");
     const here = /^[:#]L?(\d+)(?:-L?(\d+))?$/i.exec(query);
     const match = PLACE.exec(query);
     const page = document.body.dataset.page;
@@ -281,6 +296,7 @@ window.readerkitIndex = function (data) {
       let value = most && scores[number] * Math.pow(covered[number] / most, 2) * (!isName || isCode ? 1 : aside);
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
+      if (isTypedAsCode && isName && isNear(entry.letters, whole)) value += 40;
       if (covered[number]) value += titled(entry, said);
       if (value > 0) found.push([value, entry]);
     });

@@ -225,24 +225,54 @@
     showProgress();
   });
   showProgress();
-  Object.assign(window.readerkit, { root: root, served: served, read: function () { return Array.from(read); } });
 
-  // --- where the reader stopped: the last page of a file, a chapter, a lab or a mini ---
-  const here = document.body.dataset.page, leftOff = document.getElementById("left-off");
+  // --- scripts that a page asks for once something is touched: each once, in this order ---
+  const fetched = new Map();
+  function fetchScript(name) {
+    if (!fetched.has(name)) fetched.set(name, new Promise(function (done, failed) {
+      const script = document.createElement("script");
+      script.src = root + "theme/" + name + ".js";
+      script.onload = done;
+      script.onerror = failed;
+      document.head.append(script);
+    }));
+    return fetched.get(name);
+  }
+  function fetchScripts(names) {
+    return names.reduce(function (before, name) {
+      return before.then(function () { return fetchScript(name); });
+    }, Promise.resolve());
+  }
+  Object.assign(window.readerkit, { root: root, served: served, read: function () { return Array.from(read); },
+    fetchScripts: fetchScripts });
+
+  // --- where the reader stopped: the last page of a file, a chapter, a lab or a mini; the last chapter ---
+  const here = document.body.dataset.page;
+  // The section of a chapter that one is in.
+  function section() {
+    return Array.from(document.querySelectorAll("[data-chapter] h2[id]")).filter(function (head) {
+      return head.checkVisibility() && head.getBoundingClientRect().top < innerHeight / 2;
+    }).pop();
+  }
   if (/^(read\/.+\/.+|chapters\/|labs\/|beside\/)/.test(here) && !/\/index\.html$/.test(here)) {
     // What is kept while a page is left may come after the next one has looked.
     for (const moment of ["load", "hashchange", "pagehide"]) addEventListener(moment, function () {
-      const at = { page: here + location.hash, title: document.querySelector("h1").innerText };
-      keep("last", JSON.stringify(at));
+      const title = document.querySelector("h1").innerText, head = chapter && section();
+      const at = JSON.stringify(head ? { page: here + "#" + head.id, title: title + ": " + head.innerText }
+        : { page: here + location.hash, title: title });
+      keep("last", at);
+      if (chapter) keep("studied", at);
     });
   }
-  if (leftOff && kept("last")) {
+  for (const [id, name] of [["left-off", "last"], ["studied", "studied"]]) {
+    const offer = document.getElementById(id);
+    if (!offer || !kept(name)) continue;
     try {
-      const last = JSON.parse(kept("last")), link = leftOff.querySelector("a");
+      const last = JSON.parse(kept(name)), link = offer.querySelector("a");
       if (/^[\w./-]+(#[\w-]*)?$/.test(last.page) && last.title) {
         link.href = root + last.page;
         link.textContent = last.title;
-        leftOff.hidden = false;
+        offer.hidden = false;
       }
     } catch (broken) { /* begin anew */ }
   }

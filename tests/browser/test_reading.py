@@ -378,8 +378,10 @@ def test_the_start_page_has_three_doors_and_a_question_to_answer(site, open_page
 def test_the_start_page_says_where_the_reader_stopped(site, open_page):
     page = open_page(f"file://{site}/index.html")
     expect(page.locator("#left-off")).to_be_hidden()
-    chapter = page.locator(".doors a[href^='chapters/']")
-    chapter.click()
+    door = page.locator(".doors section").filter(has_text="I study")
+    expect(door.locator("ol a[href^='chapters/']")).to_have_count(12)
+    expect(door.locator("#studied")).to_be_hidden()
+    door.locator("ol a").first.click()
     page.wait_for_url("**/chapters/*")  # and its load, which keeps it
     title = page.locator("h1").inner_text()
     page.goto(f"file://{site}/index.html")
@@ -391,6 +393,19 @@ def test_the_start_page_says_where_the_reader_stopped(site, open_page):
     )
     page.reload()
     expect(page.locator("#left-off")).to_be_hidden()
+
+
+def test_the_door_of_study_leads_back_into_the_section_of_a_chapter(site, open_page):
+    page = open_page(f"file://{site}/chapters/pipelines.html")
+    head = page.locator("[data-chapter] h2:visible").nth(3)
+    head.evaluate("head => head.scrollIntoView()")
+    told = f"{page.locator('h1').inner_text()}: {head.inner_text()}"
+    page.goto(f"file://{site}/labs/00.html")  # which is no chapter
+    page.goto(f"file://{site}/index.html")
+    expect(page.locator("#left-off a")).not_to_have_text(told)
+    page.locator("#studied").get_by_role("link", name=told).click()
+    page.wait_for_url("**/chapters/pipelines.html#*")
+    expect(head).to_be_in_viewport()
 
 
 def test_the_tree_is_folded_but_where_notes_are_or_an_address_leads(site, open_page):

@@ -92,6 +92,8 @@ IN_CODE = [
     ("self._forward_impl", "name", "RowParallelLinear._forward_impl"),
     ("forward(", "name", "MLP.forward"),
     ("layers.py:1274", "file", "layers.py"),
+    ("layers.py 1274", "file", "layers.py"),
+    ("memory calculator", "estimate", "What one GPU holds"),
     ("megatron/core/tensor_parallel/layers.py", "file", "layers.py"),
 ]
 

@@ -1,4 +1,4 @@
-"""A chapter: Markdown, and between it notes with their lines, sums, drawings.
+"""A chapter: Markdown, and between it notes with their lines, drawings.
 
 A Spanish text shows the same between its words, so a page holds each of these once.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from markupsafe import Markup
@@ -24,7 +24,6 @@ from readerkit.render.html.chapter_pieces import (
     drawing,
     rendered,
     schedule,
-    worked_sum,
 )
 from readerkit.render.html.computed import Computed
 from readerkit.render.html.excerpt import excerpt
@@ -132,6 +131,7 @@ def chapter_title(script: ChapterText) -> Text:
 
 _FILE_NAMED = re.compile(r'(?<!">)<code>([\w./-]+\.py)</code>')
 """A file's path in prose, but for one that leads somewhere already."""
+_HEADING = re.compile(r"<h2>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,8 @@ class _ChapterWriter:
     name: str
     proofs: tuple[Proved, ...]
     numbers: Computed
+    sections: dict[str, int] = field(default_factory=dict)
+    """How many have begun, in each language."""
 
     def pieces(self, part: Part, other: Part | None) -> Iterator[Piece]:
         """Yield the piece of a part, ``other`` being the same in Spanish."""
@@ -162,7 +164,19 @@ class _ChapterWriter:
             return self._with_files(told)
 
         how = (self.proofs, None, self.name, render)
-        return marked(part.body, english.body, *how)
+        told = marked(part.body, english.body, *how)
+        return self._headed(told, "" if part is english else "-es")
+
+    def _headed(self, told: Markup, language: str) -> Markup:
+        """Return prose of a chapter whose sections have addresses."""
+
+        def heading(_: re.Match[str]) -> str:
+            number = self.sections.get(language, 0) + 1
+            self.sections[language] = number
+            return f'<h2 id="{self.name}-{number}{language}">'
+
+        is_chapter = self.address == addresses.chapter_page(self.name)
+        return Markup(_HEADING.sub(heading, told)) if is_chapter else told
 
     def _with_files(self, told: Markup) -> Markup:
         """Return prose in which a file that has a page leads to it."""
@@ -201,13 +215,8 @@ class _ChapterWriter:
             return Piece(mini=mini_card(self.model, part, *where))
         if part.kind == "setting":
             return Piece(setting=self._setting(part, other))
-        if part.kind == "tour":
-            check_known(part, self.model.book.tours)
-            return Piece(tour=tour_card(self.model, part))
-        rows = part.body.splitlines()
-        others = other.body.splitlines() if other else [None] * len(rows)
-        both = zip(rows, others, strict=True)
-        return Piece(sums=tuple(worked_sum(part, *each) for each in both))
+        check_known(part, self.model.book.tours)
+        return Piece(tour=tour_card(self.model, part))
 
     def _setting(self, part: Part, other: Part | None) -> SettingCard:
         for each in (part, other):

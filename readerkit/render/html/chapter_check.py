@@ -10,12 +10,7 @@ from itertools import zip_longest
 from readerkit.content.chapters import ChapterText, Part, parts_of
 from readerkit.content.inline_numbers import inline_numbers
 from readerkit.errors import ContentError, ContentFault
-from readerkit.render.html.chapter_pieces import (
-    check_numbers,
-    reckoned,
-    rendered,
-    schedule,
-)
+from readerkit.render.html.chapter_pieces import check_numbers, rendered, schedule
 from readerkit.render.html.computed import Computed
 from readerkit.render.html.fences import ask, mini_of
 from readerkit.render.html.mechanism_list import MECHANISMS
@@ -93,9 +88,6 @@ def _check(named: Named, numbers: Computed, part: Part) -> None:
         check_known(part, MECHANISMS)
     elif part.kind == "schedule":
         schedule(Words(), part)
-    elif part.kind == "reckon":
-        for row in part.body.splitlines():
-            reckoned(part, row)
     elif part.kind in ("predict", "question"):
         ask(part, named.supplies.ask)
     elif part.kind == "setting":

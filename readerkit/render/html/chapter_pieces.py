@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from readerkit.content.chapters import FACTOR, Part
+from readerkit.content.chapters import Part
 from readerkit.content.diagrams import Diagram
 from readerkit.errors import ContentError, ContentFault
 from readerkit.render.html.computed import Computed, Origin
-from readerkit.render.html.escape import shown
 from readerkit.render.html.excerpt import Excerpt
 from readerkit.render.html.fences import MiniCard, QuestionCard, TourCard
-from readerkit.render.html.markdown import FormulaError, line, prose
+from readerkit.render.html.markdown import FormulaError, prose
 from readerkit.render.html.notes import NoteView, text
 from readerkit.render.html.player import Player
 from readerkit.render.html.proved import Passage
@@ -21,16 +20,6 @@ from readerkit.render.html.schedule_chart import Chart, schedule_chart
 from readerkit.render.html.schedule_play import SchedulePlayer
 from readerkit.render.html.setting_card import SettingCard
 from readerkit.render.html.words import Text, Words
-from readerkit.wording.numbers import format_bytes, format_number
-
-
-@dataclass(frozen=True, slots=True)
-class WorkedSum:
-    """One line of arithmetic with its result."""
-
-    factors: Text
-    result: str
-    about: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,6 @@ class Piece:
     chart: Chart | None = None
     drawing: Drawing | None = None
     player: Player | SchedulePlayer | None = None
-    sums: tuple[WorkedSum, ...] = ()
     question: QuestionCard | None = None
     mini: MiniCard | None = None
     tour: TourCard | None = None
@@ -119,33 +107,6 @@ def schedule(words: Words, part: Part) -> Chart:
         return schedule_chart(words, name, ranks, microbatches, chunks)
     except ValueError as error:
         raise part.fault(f"schedule: {error}", part.name) from None
-
-
-def worked_sum(part: Part, row: str, spanish: str | None) -> WorkedSum:
-    """Return a line of arithmetic, its words in one language or in both."""
-    factors, result, about = reckoned(part, row)
-    if spanish is None:
-        return WorkedSum(Text(factors), result, Text(about))
-    others, _, told = reckoned(part, spanish)
-    return WorkedSum(Text(factors, others), result, Text(about, told))
-
-
-def reckoned(part: Part, row: str) -> tuple[Markup, str, Markup]:
-    """Return a product as it is read, its result, and what it is of."""
-    left, _, about = row.partition("=")
-    product, units, factors = 1.0, [], []
-    for factor in left.split("*"):
-        match = FACTOR.fullmatch(factor.strip())
-        if not match:
-            expected = "7e9 parameters * 2 B/parameter = what it is"
-            raise part.fault("not a product of numbers with units", row, expected)
-        value, unit = float(match[1]), (match[2] or "").strip()
-        product *= value
-        units.append(unit)
-        factors.append(f"{format_number(value) if value < 1e6 else match[1]} {unit}")
-    is_bytes = any(unit.startswith("B/") for unit in units)
-    result = format_bytes(product) if is_bytes else f"{product:.3g} {units[0]}"
-    return shown(" × ".join(factors)), result, line(about)
 
 
 def drawing(diagram: Diagram) -> Drawing:

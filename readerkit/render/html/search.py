@@ -12,7 +12,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
-from unicodedata import combining, normalize
 
 from msgspec import to_builtins
 
@@ -28,13 +27,16 @@ from readerkit.render.html.estimate_examples import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView
+from readerkit.render.html.search_stems import Stems
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
 
 FILE = "search-index.js"
-_WORD = re.compile(r"[^\W_]+")
 _PARAMETER = re.compile(r"\{[^{}]*\}")
 """Of a question: each variant has its own value there."""
+
+_ESTIMATE = "estimate calculator cálculo calculadora"
+"""What a reader calls one, whatever it is about."""
 
 
 class Indexed(NamedTuple):
@@ -53,14 +55,14 @@ def search_index(model: SiteModel, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
     texts = [*_notes(model), *_ideas(model), *_chapters(writing.scripts)]
     texts += [*_tours(model), *_labs(writing.labs), *_mechanisms(model)]
-    texts += _estimates() if writing.examples else ()
+    texts += _estimates(model) if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
     files = _files(model)
     data = {
         **to_builtins(writing.search_words),
         "texts": _texts(texts, model, files["paths"]),
-        **_said(texts, {*writing.search_words.stop.split()}),
+        **_said(texts, Stems(writing.search_words)),
         "files": {**files, "paths": packing.paths(files["paths"])},
         "names": sum(search_names.count(each.names) for each in model.sheets.values()),
     }
@@ -91,28 +93,35 @@ def _texts(
     return [packing.column(map(visible, column)) for column in zip(*rows, strict=True)]
 
 
-def _said(texts: Iterable[Indexed], stop: set[str]) -> dict[str, str]:
-    """Return each word of the texts, and the steps between those that say it."""
-    said: dict[str, list[int]] = defaultdict(list)
+def _said(texts: Iterable[Indexed], stems: Stems) -> dict[str, str]:
+    """Return the words of the texts by stem, and the steps between who says each.
+
+    What an entry says in its title is known from there, and counts more.
+    """
+    said: dict[str, set[int]] = defaultdict(set)
+    forms: dict[str, set[str]] = defaultdict(set)
     for number, entry in enumerate(texts):
-        words = {_small(word) for word in _WORD.findall(visible(entry.body))}
-        for word in words:
-            if _bare(word) not in stop:
-                said[word].append(number)
+        titles = f"{visible(entry.title)} . {visible(entry.spanish)}"
+        body = visible(entry.body)
+        titled = {*map(stems.cut, stems.told(titles))}
+        for word in stems.told(body) | stems.ideas(f"{titles} . {body}"):
+            key = stems.cut(word)
+            forms[key].add(word.removeprefix(key))
+            if key not in titled:
+                said[key].add(number)
     in_turn = sorted(said)
-    steps = (packing.numbers(packing.steps(said[word])) for word in in_turn)
-    return {"words": " ".join(in_turn), "said": " ".join(steps)}
+    words = (_forms(key, sorted(forms[key])) for key in in_turn)
+    steps = (packing.numbers(packing.steps(sorted(said[key]))) for key in in_turn)
+    return {"words": " ".join(words), "said": " ".join(steps)}
 
 
-def _bare(word: str) -> str:
-    """Return a word without its accents, as the stop words are written."""
-    parts = normalize("NFD", word)
-    return "".join(part for part in parts if not combining(part))
+def _forms(stem: str, endings: list[str]) -> str:
+    """Return a stem and its endings; a word that is a stem has none.
 
-
-def _small(word: str) -> str:
-    """Return a word as in the midst of a sentence; a name keeps its capitals."""
-    return word.lower() if word.istitle() or word.isupper() else word
+    >>> _forms("scal", ["e", "ing"]), _forms("rank", ["", "s"]), _forms("wire", [""])
+    ('scal,e,ing', 'rank,,s', 'wire')
+    """
+    return stem if endings == [""] else ",".join([stem, *endings])
 
 
 def _notes(model: SiteModel) -> Iterator[Indexed]:
@@ -187,10 +196,13 @@ def _mechanisms(model: SiteModel) -> Iterator[Indexed]:
         yield Indexed("mechanism", each.title, where, page, text, title)
 
 
-def _estimates() -> Iterator[Indexed]:
+def _estimates(model: SiteModel) -> Iterator[Indexed]:
     for name, (title, about) in SECTIONS.items():
         page = f"{addresses.ESTIMATES}#{name}"
-        yield Indexed("estimate", title, "estimates", page, f"{name} {about}")
+        spanish = model.words.phrases
+        text = f"{_ESTIMATE} {name} {about} {spanish.get(about, '')}"
+        told = spanish.get(title, "")
+        yield Indexed("estimate", title, "estimates", page, text, told)
 
 
 def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
@@ -213,7 +225,7 @@ def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
 def _begin(text: str) -> str:
     """Return a text as far as a line of the results shows it."""
     text = _PARAMETER.sub("…", text.replace("`", ""))
-    return text if len(text) < 110 else text[:100].rpartition(" ")[0] + " …"
+    return text if len(text) < 84 else text[:76].rpartition(" ")[0] + " …"
 
 
 def _symptoms(routes: ReadingPaths) -> Iterator[Indexed]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from readerkit.content.chapters import Part
 from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.estimate.instrument import QUESTIONS, Dials, Shipped, command_of
-from readerkit.estimate.item import Estimate
+from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.setting import asked_at, dials_of, item_of
 from readerkit.model import addresses
 from readerkit.render.html.estimate_words import EstimateWords, ItemTexts
@@ -47,8 +47,8 @@ class AskedItem:
     """A row of a setting: an item of what a command says."""
 
     question: str
-    item: str
-    """As the estimate calls it."""
+    found: Item
+    """With its value."""
     about: str
     """In Markdown; what the text says that it is."""
     row: int = 0
@@ -136,7 +136,7 @@ def _item(
     if question not in asked:
         asked[question] = asked_at(question, at, known)
     found = item_of(asked[question], question, item)
-    return AskedItem(question, found.name, about.strip(), number)
+    return AskedItem(question, found, about.strip(), number)
 
 
 def setting_card(
@@ -155,14 +155,9 @@ def setting_card(
     names, conventions = computing.names, computing.conventions
     told = EstimateWords(phrases, names, conventions)
     spanish = dict(_abouts(other)) if other else {}
-    known, estimates = computing.known, dict[str, list[Estimate]]()
     rows = []
     for each in asked.items:
-        question = each.question
-        if question not in estimates:
-            estimates[question] = asked_at(question, asked.at, known)
-        item = item_of(estimates[question], question, each.item)
-        [texts] = told.rows(Estimate("", (item,)))
+        [texts] = told.rows(Estimate("", (each.found,)))
         own = spanish.get(each.row)
         about = Text(render(each.about, False), render(own, True) if own else None)
         rows.append(ItemRow(each, about, texts))
@@ -170,7 +165,7 @@ def setting_card(
     words = _words(asked.at)
     return SettingCard(
         tuple(rows),
-        _turned(controls(known, names, asked.at), asked.dials),
+        _turned(controls(computing.known, names, asked.at), asked.dials),
         words,
         tuple((each, command_of(each, asked.at)) for each in questions),
         f"{addresses.ESTIMATES}#{urlencode(_said(asked.at, words))}",

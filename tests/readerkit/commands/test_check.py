@@ -47,8 +47,8 @@ Half the bytes: $2n$.
 ```diagram flow
 ```
 
-```reckon
-2 bytes * 3 ranks = all of it
+```let
+all = 2 * 3
 ```
 """
 FLOW = 'flowchart TB\n  a["in"] --> b["forward"]\n'

@@ -14,8 +14,8 @@ One two three {= 2 * 3 } five.
 ```note close
 ```
 
-```reckon
-2 parameters * 16 B/parameter = what one holds
+```let
+held = 2 * 16
 ```
 
 ## Six seven

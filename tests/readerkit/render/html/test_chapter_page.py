@@ -16,9 +16,11 @@ Sum it.
 ```note close
 ```
 
-```reckon
-2 parameters * 16 B/parameter = what one holds
+```let
+held = 2 * 16
 ```
+
+One holds {= held | B }.
 
 Then wait.
 
@@ -33,9 +35,11 @@ Súmelo.
 ```note close
 ```
 
-```reckon
-2 parámetros * 16 B/parámetro = lo que guarda uno
+```let
+held = 2 * 16
 ```
+
+Uno guarda {= held | B }.
 
 Luego espere.
 
@@ -61,8 +65,7 @@ def test_words_stand_in_both_languages_and_what_is_shown_stands_once(tmp_path, c
     html = page.read_text()
     for english, spanish in [
         ("<p>Sum it.</p>", "<p>Súmelo.</p>"),
-        ("2 parameters × 16 B/parameter", "2 parámetros × 16 B/parámetro"),
-        ("what one holds", "lo que guarda uno"),
+        ("One holds", "Uno guarda"),
         ("bubble 25.00% of ideal", "burbuja: 25.00% del ideal"),
         ("Two ranks", "Dos ranks"),
     ]:
@@ -70,7 +73,7 @@ def test_words_stand_in_both_languages_and_what_is_shown_stands_once(tmp_path, c
         assert re.search(rf'lang="es">\s*[^"]*{re.escape(spanish)}', html), spanish
     assert html.count('class="excerpt"') == 1
     assert html.count("<svg ") == 1
-    assert html.count("<strong>32 B</strong>") == 1
+    assert html.count('<span class="computed">32 B</span>') == 2
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
 
@@ -92,9 +95,9 @@ OTHER = {
         "expected 'note close'",
     ),
     "a number": (
-        SPANISH.replace("2 par", "3 par"),
-        ":8:1: not what the English text shows here: got 'reckon  3 * 16', "
-        "expected 'reckon  2 * 16'",
+        SPANISH.replace("2 *", "3 *"),
+        ":8:1: not what the English text shows here: got 'let  held = 3 * 16', "
+        "expected 'let  held = 2 * 16'",
     ),
     "less": (
         SPANISH.partition("```schedule")[0],
