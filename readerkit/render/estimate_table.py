@@ -30,8 +30,12 @@ ONE_OF = {
     "buckets": "bucket",
     "tokens": "token",
     "steps": "step",
+    "years": "year",
+    "months": "month",
+    "weeks": "week",
     "days": "day",
     "hours": "hour",
+    "minutes": "minute",
 }
 """What one of a unit is called."""
 _NUMBER_COLUMN = 34

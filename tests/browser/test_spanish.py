@@ -44,6 +44,11 @@ TEXTS = """() => {
 }"""
 SENTENCE = re.compile(r"[A-Za-z][a-z']+,? (?:[A-Za-z]+,? )*[a-z]{2,}")
 """Two words of prose beside each other: no path, no symbol, no product."""
+MEASURED = re.compile(
+    r"\d (?:(?:year|month|week|day|hour|minute|time|step|sequence|element|parameter)s?"
+    r"|GPUs)\b"
+)
+MORE = ("chapters/a-run-of-weeks.html", "beside/fsdp.html")
 SAME = (
     "Language · Idioma",
     "the PyTorch contributors",  # whose licence names them so
@@ -63,12 +68,15 @@ def english(page):
     return sorted(
         text
         for text in said["en"] & said["es"]
-        if SENTENCE.search(text) and not any(name in text for name in SAME)
+        if (SENTENCE.search(text) or MEASURED.search(text))
+        and not any(name in text for name in SAME)
     )
 
 
 @pytest.mark.parametrize(
-    "page", [*KINDS.values(), *quick_first(MECHANISMS), "labs/00.html"], ids=str
+    "page",
+    [*KINDS.values(), *quick_first(MECHANISMS), "labs/00.html", *MORE],
+    ids=str,
 )
 def test_what_is_english_on_a_spanish_page_is_marked(site, open_page, page):
     assert english(open_page(f"file://{site}/{page}")) == []
@@ -80,7 +88,7 @@ def test_unmarked_english_is_found_wherever_it_stands(open_page, small_site):
     page.evaluate("""() => {
         const main = document.querySelector("main");
         main.insertAdjacentHTML("beforeend", `<p>some plain words</p>
-          <p lang="en">some marked words</p><p><code>some code words</code></p>
+          <p>356 years</p><p lang="en">some marked words</p><p><code>some code words</code></p>
           <button aria-label="words of a button">x</button>
           <svg role="img"><title>words of a drawing</title><text y="9">words drawn in it
           </text></svg>`);
@@ -89,6 +97,7 @@ def test_unmarked_english_is_found_wherever_it_stands(open_page, small_site):
         document.querySelector("title").removeAttribute("lang");
     }""")
     assert english(page) == [
+        "356 years",
         "some plain words",
         "words drawn in it",
         "words of a button",

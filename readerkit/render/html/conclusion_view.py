@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from readerkit.content.mirrors import Mirror
@@ -11,6 +12,8 @@ from readerkit.evidence.purposes import Calls, amounts, purposes
 from readerkit.evidence.record import Record
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, Say
+from readerkit.model.told_parts import in_parts
+from readerkit.render.html.escape import shown
 from readerkit.render.html.markdown import line
 from readerkit.render.html.notes import note_title, section_title, text
 from readerkit.render.html.site_model import Context, SiteModel
@@ -90,8 +93,10 @@ def _reason(model: SiteModel, reason: Reason) -> Context:
         ),
         0,
     )
+    what = in_parts(reason.what, model.words.records) or reason.what
+    own, other = say_reason(reason), replace(reason, what=what)
     return {
-        "of": model.words.text(partial(say_reason, reason)),
+        "of": Text(shown(own), shown(say_reason(other, model.words.in_spanish))),
         "why": reason_of(model, reason.mirror, reason.why),
         "page": number and f"{addresses.mirror_page(reason.mirror)}#s{number}",
         "number": number,

@@ -105,12 +105,12 @@ OTHER = {
     ),
     "more": (
         SPANISH + "\n```note close\n```\n",
-        ":17:1: not what the English text shows here: got 'note close', "
+        ":19:1: not what the English text shows here: got 'note close', "
         "expected the end",
     ),
     "a formula that cannot be set": (
         SPANISH.replace("Luego", r"$\nada$"),
-        ":12:1: formula $\\nada$",
+        ":14:1: formula $\\nada$",
     ),
 }
 
