@@ -386,15 +386,19 @@ def serving(book: SampleBook, port: int = 0) -> Iterator[int]:
 
 
 def read_search_index(site: Path) -> dict[str, tuple[list[str], set[str]]]:
-    """Of each page that people wrote, its entry in the search index and its words."""
+    """Of each page that people wrote, its entry in the search index and its words.
+
+    Words have one stem, so each comes with all that end otherwise; none of its title.
+    """
     packed = (site / "search-index.js").read_text()
     data = json.loads(packed[packed.index("(") + 1 : packed.rindex(")")])
     columns = (column.split("\n") for column in data["texts"])
     texts = [list(row) for row in zip(*columns, strict=True)]
     words: list[set[str]] = [set() for _ in texts]
-    for word, said in zip(data["words"].split(), data["said"].split(), strict=True):
+    for group, said in zip(data["words"].split(), data["said"].split(), strict=True):
+        stem, *endings = group.split(",")
         for number in accumulate(unpack_numbers(said)):
-            words[number].add(word)
+            words[number].update(stem + end for end in endings or [""])
     return {text[3]: (text, said) for text, said in zip(texts, words, strict=True)}
 
 

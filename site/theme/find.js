@@ -296,7 +296,7 @@ window.readerkitIndex = function (data) {
       let value = most && scores[number] * Math.pow(covered[number] / most, 2) * (!isName || isCode ? 1 : aside);
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
-      if (isTypedAsCode && isName && isNear(entry.letters, whole)) value += 40;
+      if (isTypedAsCode && isName && whole.length > 4 && entry.letters !== whole && isNear(entry.letters, whole)) value += 40;
       if (covered[number]) value += titled(entry, said);
       if (value > 0) found.push([value, entry]);
     });

@@ -73,6 +73,7 @@ IS_FOUND = [
     ("tp-row-forward", "citation", "One switch picks the collective that closes"),
     ("memory wall", "concept", "The memory wall"),
     ("two reasons", "chapter", "Why distributed: the two reasons"),
+    ("memory calculator", "estimate", "What one GPU holds"),
     ("param_and_grad_buffer", "file", "param_and_grad_buffer.py"),
 ]
 
@@ -93,7 +94,6 @@ IN_CODE = [
     ("forward(", "name", "MLP.forward"),
     ("layers.py:1274", "file", "layers.py"),
     ("layers.py 1274", "file", "layers.py"),
-    ("memory calculator", "estimate", "What one GPU holds"),
     ("megatron/core/tensor_parallel/layers.py", "file", "layers.py"),
 ]
 

@@ -88,7 +88,8 @@ def test_unmarked_english_is_found_wherever_it_stands(open_page, small_site):
     page.evaluate("""() => {
         const main = document.querySelector("main");
         main.insertAdjacentHTML("beforeend", `<p>some plain words</p>
-          <p>356 years</p><p lang="en">some marked words</p><p><code>some code words</code></p>
+          <p>356 years</p>
+          <p lang="en">some marked words</p><p><code>some code words</code></p>
           <button aria-label="words of a button">x</button>
           <svg role="img"><title>words of a drawing</title><text y="9">words drawn in it
           </text></svg>`);

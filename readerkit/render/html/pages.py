@@ -67,7 +67,6 @@ class Site:
     menu: tuple[MenuItem, ...]
     untranslated: str
     outdated: str
-    script_words: Markup
     is_shipped: bool = False
 
 
@@ -119,7 +118,6 @@ def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[
         tuple(menu(model, writing)),
         model.words.in_spanish("Not translated yet: the English text."),
         model.words.in_spanish("The English text changed after this one."),
-        model.words.for_scripts(),
         writing.is_shipped,
     )
 
