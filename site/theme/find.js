@@ -6,7 +6,7 @@ window.readerkitIndex = function (data) {
   // How much a kind counts: what people wrote, then names, then words in the midst of code.
   const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, mechanism: 1.2, page: 1.3, estimate: 1.6,
     beside: 1.2, tour: 1.2, question: 0.7, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
-  const EXACT = 1, SAME = 0.9, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
+  const EXACT = 1, SAME = 0.7, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
   const stop = new Set(data.stop.split(" "));
   const endings = data.endings.split(" ").sort(function (a, b) { return b.length - a.length; });
   const entries = [], stems = new Map(), stemOf = new Map();

@@ -67,21 +67,36 @@
   }
 
   // --- what is answered ---
-  function shown(item, parts, most) {
-    const row = make("details", "number"), head = make("summary");
-    const texts = ours.numberTexts(item, say);
-    head.append(make("span", "what", item.name), make("span", "n", texts[0]));
+  function put(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+  // A number's row is made once: making one costs a browser more than what it says costs us.
+  function begun(name, isOpen) {
+    const row = make("details", "number"), what = make("span", "what", name), n = make("span", "n");
+    const text = document.createTextNode(""), also = make("span", "dim"), bar = make("span", "bar"), head = make("summary");
+    n.append(text);
+    head.append(what, n);
     row.append(head);
-    if (texts[1]) head.lastChild.append(make("span", "dim", texts[1]));
-    if (parts.has(item.name)) {
-      const bar = make("span", "bar");
-      bar.style.width = 100 * $.float(item.value) / most + "%";
-      head.append(bar);
-    }
+    const told = { row: row, head: head, what: what, text: text, n: n, also: also, bar: bar, item: null };
     row.addEventListener("toggle", function () {
-      if (row.open && row.childElementCount === 1) row.append(origin(item));
+      if (row.open && row.childElementCount === 1) row.append(origin(told.item));
     });
-    return row;
+    row.open = isOpen;
+    return told;
+  }
+  function tellRow(told, item, isPart, most) {
+    const texts = ours.numberTexts(item, say);
+    told.item = item;
+    put(told.what, item.name);
+    if (told.text.data !== texts[0]) told.text.data = texts[0];
+    put(told.also, texts[1]);
+    if (texts[1]) told.n.append(told.also); else told.also.remove();
+    if (isPart) {
+      told.bar.style.width = 100 * $.float(item.value) / most + "%";
+      told.head.append(told.bar);
+    } else told.bar.remove();
+    if (told.row.childElementCount > 1) told.row.lastChild.remove();
+    if (told.row.open) told.row.append(origin(item));
   }
   function origin(item) {
     const told = make("div", "origin");
@@ -92,26 +107,35 @@
     });
     return told;
   }
-  function fill(box, answer) {
-    const body = box.querySelector(".body");
-    body.replaceChildren();
+  const filled = new Map(); // of each question: its lists as they stand
+  function fill(box, answer, were) {
+    const body = box.querySelector(".body"), question = box.dataset.question, last = filled.get(question) || [];
     box.hidden = !answer;
-    if (!answer) return;
-    box.querySelector(".command code").textContent = answer.command;
-    if (answer.refusal) body.append(make("p", "refused", answer.refusal));
-    answer.estimates.forEach(function (estimate) { list(body, answer.question, estimate); });
+    if (answer) put(box.querySelector(".command code"), answer.command);
+    const lists = answer ? answer.estimates.map(function (estimate, at) { return list(last[at], question, estimate, were); }) : [];
+    filled.set(question, lists);
+    const parts = lists.flatMap(function (each) { return each.parts; });
+    if (answer && answer.refusal) parts.unshift(make("p", "refused", answer.refusal));
+    const isSame = parts.length === body.childNodes.length && parts.every(function (part, at) { return part === body.childNodes[at]; });
+    if (!isSame) body.replaceChildren(...parts);
   }
-  function list(box, question, estimate) {
-    const parts = new Set(ours.drawn(question, estimate));
-    const values = estimate.items.filter(function (item) { return parts.has(item.name); });
+  // An estimate with other items than stood there is a list of its own.
+  function list(last, question, estimate, were) {
+    const isSpanish = document.documentElement.lang === "es", other = isSpanish ? estimate.said(say) : estimate;
+    const names = estimate.items.map(function (item) { return item.name; }).join("\n");
+    const told = last && last.names === names ? last : { names: names, title: make("h4"),
+      rows: other.items.map(function (item) { return begun(item.name, were.has(item.name)); }) };
+    const drawn = new Set(ours.drawn(question, estimate)), values = estimate.items.filter(function (item) { return drawn.has(item.name); });
     const most = Math.max.apply(null, values.map(function (item) { return $.float(item.value); }));
-    const other = document.documentElement.lang === "es" ? estimate.said(say) : estimate;
-    box.append(make("h4", "", other.title));
-    const named = new Set(estimate.items.flatMap(function (item, at) { return parts.has(item.name) ? [other.items[at].name] : []; }));
-    other.items.forEach(function (item) { box.append(shown(item, named, most)); });
-    const notes = make("ul", "facts");
-    estimate.notes.forEach(function (note) { notes.append(tell(make("li"), note)); });
-    if (estimate.notes.length) box.append(notes);
+    put(told.title, other.title);
+    other.items.forEach(function (item, at) { tellRow(told.rows[at], item, drawn.has(estimate.items[at].name), most); });
+    const notes = make("ul", "facts"), said = [isSpanish, ...estimate.notes].join("\n");
+    if (told.said !== said) {
+      estimate.notes.forEach(function (note) { notes.append(tell(make("li"), note)); });
+      told.said = said;
+      told.parts = [told.title, ...told.rows.map(function (each) { return each.row; }), ...(estimate.notes.length ? [notes] : [])];
+    }
+    return told;
   }
   function hand(text) {
     function done() {
@@ -134,10 +158,7 @@
     }
     const found = ours.answers(new ours.Dials(...values), known), were = opened();
     place.querySelectorAll(".answer").forEach(function (box) {
-      fill(box, found.find(function (each) { return each.question === box.dataset.question; }));
-    });
-    place.querySelectorAll(".number").forEach(function (row) {
-      if (were.has(row.querySelector(".what").textContent)) row.open = true;
+      fill(box, found.find(function (each) { return each.question === box.dataset.question; }), were);
     });
     const first = found[0];
     tell(status, first.refusal || first.estimates[1].notes[0]);

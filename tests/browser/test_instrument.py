@@ -171,6 +171,22 @@ def test_a_number_opens_to_its_formula_and_stays_open(instrument):
     expect(row).to_contain_text("2 × 6738415616")
 
 
+def test_a_row_stays_the_same_while_its_number_changes(instrument):
+    page = instrument
+    row = rows(page, "memory").filter(has_text="weights").first
+    row.evaluate("row => { row.isTheSame = true; }")
+    before = row.locator(".n").inner_text()
+    for tp in ("2", "4"):
+        page.get_by_label("tp tensor-parallel ranks").fill(tp)
+    row = rows(page, "memory").filter(has_text="weights").first
+    assert row.locator(".n").inner_text() != before
+    assert row.evaluate("row => row.isTheSame")
+    page.get_by_label("tp tensor-parallel ranks").fill("3")  # refused: its list is gone
+    expect(rows(page, "memory").filter(has_text="weights")).to_have_count(0)
+    page.get_by_label("tp tensor-parallel ranks").fill("1")
+    expect(rows(page, "memory").filter(has_text="weights").first).to_be_visible()
+
+
 def test_in_spanish_names_are_spanish(instrument):
     page = instrument
     page.locator("#lang-es + label").click()

@@ -137,6 +137,12 @@ class QuizPage:
         if not self.address:
             object.__setattr__(self, "address", addresses.quiz_page(self.phase))
 
+    def topic(self, name: str) -> str:
+        """Return what a topic is called, in both languages where it has both."""
+        leading = (each for row in self.model.asked.values() for each in row)
+        titles = (each.topic for each in leading if each.name == name)
+        return next(titles, name.replace("_", " "))
+
     def overview(self, bank: BankView) -> Context:
         """Return the page of the phase: its topics, and on a served site the quiz."""
         return {

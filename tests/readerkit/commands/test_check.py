@@ -258,8 +258,8 @@ BROKEN = {
     ),
     "the sum of a chapter": (
         "site/pages/chapters/01-why.md",
-        ("2 bytes * 3 ranks", "two bytes * 3 ranks"),
-        "site/pages/chapters/01-why.md:11: not a product of numbers with units",
+        ("all = 2 * 3", "all = 2 * three"),
+        "site/pages/chapters/01-why.md:12: unknown name 'three'",
     ),
     "the formula of a chapter": (
         "site/pages/chapters/01-why.md",
