@@ -53,7 +53,7 @@ window.readerkitIndex = function (data) {
     entries.push({ kind: kind, name: name, spanish: spanish, where: where, page: page, letters: letters(name),
       titles: IS_NAME[kind] ? [] : titles.map(function (title) { return title.map(stem); }) });
     titles.forEach(function (title) {
-      const weight = factor * (1.5 + 2 / Math.max(1, title.length));
+      const weight = factor * (1.3 + 1.2 / Math.max(1, title.length));
       title.forEach(function (word) { say(number, stem(word), weight); });
     });
   }
