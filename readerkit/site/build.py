@@ -48,8 +48,7 @@ from readerkit.xref.names import Names
 
 SERVED_ONLY = {"live.js", "quiz.js", "write.js"}
 """Scripts that ask a server, which a file has not."""
-CHOICES = "theme/choices.js"
-"""The script behind the switches, which all others ask for words."""
+CHOICES = "theme/choices.js"  # all other scripts ask it for words
 FEW_BYTES = 500_000
 """Below it, starting other processes costs more than they bring."""
 
@@ -138,8 +137,8 @@ def make_site(
     for path in inputs.below("theme"):
         if path.name not in SERVED_ONLY:
             files[f"theme/{path.name}"] = path.read_bytes
-    if CHOICES in files:  # what it says is once in the site, and comes with it
-        files[CHOICES] = partial(_choices, files[CHOICES], model.words)
+    if CHOICES in files:
+        files[CHOICES] = partial(model.words.before, files[CHOICES])
     if writing.examples:
         files[page_script.FILE] = page_script.estimates_script
     if writing.phases:
@@ -147,10 +146,6 @@ def make_site(
     for path in inputs.records():
         files[addresses.record_file(path.stem)] = path.read_bytes
     return files
-
-
-def _choices(script: Callable[[], bytes], words: Words) -> bytes:
-    return words.for_scripts() + script()
 
 
 def _quiz_rules(inputs: Inputs, words: Words) -> bytes:

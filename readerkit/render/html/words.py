@@ -108,7 +108,7 @@ class Words:
         word = self.say(one if number == 1 else several)
         return Markup("{:,} {}").format(number, word)
 
-    def for_scripts(self) -> bytes:
-        """Return a script that says what scripts say in Spanish."""
+    def before(self, script: Callable[[], bytes]) -> bytes:
+        """Return a script, and before it what scripts say in Spanish."""
         packed = json.dumps(self.scripts, ensure_ascii=False, separators=(",", ":"))
-        return f"window.readerkitWords = {packed};\n".encode()
+        return f"window.readerkitWords = {packed};\n".encode() + script()
