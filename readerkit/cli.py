@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -18,7 +18,7 @@ from readerkit import __version__
 from readerkit.errors import EstimateError, ReaderkitError
 from readerkit.render.fold import fold
 from readerkit.system import prompt
-from readerkit.system.output import OutputError
+from readerkit.system.output import OutputError, printing
 from readerkit.terminal.folded import screen_columns
 from readerkit.terminal.group import LateGroup
 
@@ -119,8 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except _Told as told:
         signum = signal.Signals(told.args[0])
         code = 128 + signum
-        if signum != signal.SIGHUP:  # then there is no terminal to say it on
+        if signum != signal.SIGHUP:
             _complain(f"ended by {signum.name}")
+        else:  # no terminal is left to say it on, nor for what was printed last
+            with suppress(OutputError), printing():
+                pass
     sys.exit(code)
 
 
@@ -230,4 +233,8 @@ def _say(text: str) -> None:
     """Write to stderr; words are not broken on a terminal that is narrow."""
     if sys.stderr.isatty() and (columns := screen_columns()) < 80:
         text = fold(text, columns)
-    click.echo(text, err=True)
+    try:
+        click.echo(text, err=True)
+    except OSError:  # hung up: nobody is left to read it
+        # What is in the buffer would fail once more at exit, and change the code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

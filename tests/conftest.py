@@ -14,6 +14,9 @@ from readerkit.app.folders import cache_folder
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()
+# What may be set where the tests are started. Output that no buffer holds would hide
+# what becomes of the rest of it when a process ends.
+CONFIGURATION = ("READERKIT_BOOK", "PYTHONUNBUFFERED")
 # Servers and repositories of tests are on this machine; for fixtures of a session, too.
 os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
@@ -47,7 +50,7 @@ def own_folders(
     monkeypatch.setenv("READERKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "data"))
     for name in list(os.environ):
-        if name.startswith("GIT_") or name == "READERKIT_BOOK":
+        if name.startswith("GIT_") or name in CONFIGURATION:
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "120")
     if request.node.get_closest_marker("network") is None:

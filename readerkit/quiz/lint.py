@@ -20,12 +20,14 @@ from readerkit.quiz.kinds.locate import AskedLine, Locate
 from readerkit.quiz.kinds.numeric import AskedNumber, Numeric
 from readerkit.quiz.kinds.predict import AskedWords, Predict
 from readerkit.quiz.kinds.question import Question, Refutation, plain
-from readerkit.quiz.kinds.sequence import Order
+from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.short import AskedShort
 from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 
 SEEDS = 200
+SHUFFLED = (Choice, Order, Match)
+"""What draws more from a seed than the values of its parameters."""
 MAX_SEARCHED_LINES = 90
 MAX_KEY_LINES = 12
 NEAR_DUPLICATE = 0.6
@@ -183,18 +185,26 @@ def _refutations(question: Question) -> Iterator[ContentFault]:
 
 def _keys(question: Question, bank: Bank) -> Iterator[ContentFault]:
     """Make many variants; yield what is wrong with any of them, once."""
+    seen = set()
     for seed in range(SEEDS if question.parameters else 1):
-        asked = bank.variant(question.id, seed)
+        scene, draw = bank.scene(question.id, seed)
+        values = repr(scene.values)
+        if values in seen and not isinstance(question, SHUFFLED):
+            continue  # word for word the variant of an earlier seed
+        seen.add(values)
+        asked = question.ask(scene, draw)
         if problem := _variant_problem(asked):
             yield question.fault(f"{problem} (seed {seed})")
             return
-        if isinstance(question, Numeric) and isinstance(asked, AskedNumber):
-            scene, _ = bank.scene(question.id, seed)
-            if not question.borne_out(scene, asked):
-                what = f"the key is borne out by no other formula (seed {seed})"
-                expected = "its value in 'again' or in a formula of the explanation"
-                yield question.fault(what, asked.typed_key, expected)
-                return
+        if (
+            isinstance(question, Numeric)
+            and isinstance(asked, AskedNumber)
+            and not question.borne_out(scene, asked)
+        ):
+            what = f"the key is borne out by no other formula (seed {seed})"
+            expected = "its value in 'again' or in a formula of the explanation"
+            yield question.fault(what, asked.typed_key, expected)
+            return
         if not asked.grade(asked.typed_key).is_right:
             what = f"its own key is not right (seed {seed})"
             yield question.fault(what, f"'{asked.typed_key}'")

@@ -17,7 +17,7 @@ from readerkit.app.check_quiz import known_names
 from readerkit.app.library import open_library
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.quiz_keys import resolve_keys
-from readerkit.quiz.lint import lint_bank
+from readerkit.quiz.lint import SHUFFLED, lint_bank
 from readerkit.quiz.lock import QuizLock, ResolvedPlace, differences
 from readerkit.quiz.rank_groups import rank_groups
 from tests.conftest import REAL_CACHE
@@ -113,6 +113,20 @@ def test_every_objective_and_difficulty_is_asked():
     assert min(asked[objective] for objective in bank().objectives) >= 2
     levels = Counter(question.difficulty for question in bank().questions.values())
     assert min(levels[level] for level in (1, 2, 3)) >= 15
+
+
+def test_what_nothing_shuffles_is_one_variant_for_the_same_values():
+    again = 0
+    for name, question in bank().questions.items():
+        if isinstance(question, SHUFFLED) or not question.parameters:
+            continue
+        seen = {}
+        for seed in SEEDS:
+            values = repr(bank().scene(name, seed)[0].values)
+            again += values in seen
+            variant = bank().variant(name, seed)
+            assert seen.setdefault(values, variant) == variant, (name, seed)
+    assert again > 100  # that lint looks at once
 
 
 def test_key_passes_as_its_own_answer():

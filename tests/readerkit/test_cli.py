@@ -215,7 +215,12 @@ def helps(command: click.Command) -> list[str]:
 HELP = "\n".join(helps(cli))
 
 
-@pytest.mark.parametrize("command", sorted({*examples(HELP), *examples(README)}))
+EXAMPLES = {*examples(HELP), *examples(README)}
+CHECKS = {command for command in EXAMPLES if command.startswith("annotate --check")}
+"""Each looks at all of the book: one process does what all of them do."""
+
+
+@pytest.mark.parametrize("command", sorted(EXAMPLES - CHECKS))
 def test_what_help_and_readme_say_to_type_works(
     command, real_cache, capsys, tmp_path, monkeypatch
 ):
@@ -227,21 +232,29 @@ def test_what_help_and_readme_say_to_type_works(
 # --- starting up ---
 
 
-def imported(*arguments: str) -> set[str]:
-    """Return the top-level modules that a run of the command brings in."""
+def run_importing(*arguments: str) -> tuple[set[str], object, str]:
+    """Return the top-level modules that a run brings in, its code and its stderr."""
     code = (
         "import sys, json\nfrom readerkit.cli import main\n"
-        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
-        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as ended:\n    code = ended.code\n"
+        "names = sorted({name.split('.')[0] for name in sys.modules})\n"
+        "print(json.dumps([names, code]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    names, ended = json.loads(done.stdout.splitlines()[-1])
+    return set(names), ended, done.stderr
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the top-level modules that a run of the command brings in."""
+    return run_importing(*arguments)[0]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +275,15 @@ def test_reading_from_the_cache_imports_no_git_and_no_network(own_memory):
 
 
 def test_torch_is_imported_by_no_command(real_cache):
-    for arguments in (["start"], ["annotate", "--check"], ["fetch", "pytorch"]):
+    for arguments in (["start"], ["fetch", "pytorch"]):
         assert "torch" not in imported(*arguments)
+
+
+def test_the_book_is_checked_as_help_and_readme_say_and_without_torch(real_cache):
+    [most] = [each for each in CHECKS if all(each.startswith(c) for c in CHECKS)]
+    names, code, err = run_importing(*most.split())
+    assert (code, err) == (0, "")
+    assert "torch" not in names
 
 
 def test_module_and_function_are_the_same_command(capsys):

@@ -33,7 +33,8 @@ LAB = ("--rounds", "3", "--folder", "out")
 JOB = ("--gpu", "rtx-4090", "--hours", "0.01", "--lab", "02", "--confirm-price", "0.35")
 HERE = {
     "start": (),
-    "annotate": ("--check",),
+    "annotate": ("megatron", "tp-row-forward"),
+    "annotate --check": (),
     "fetch": ("--source", "package"),
     "note": ("tensor_parallel/layers.py:1274-1283", "--print"),
     "run schedules": (),
@@ -47,7 +48,10 @@ HERE = {
     "estimate": ("memory", "--model", "llama-2-7b"),
     "progress": ("35",),
 }
-SLOW = {"compare", "break", "lab 01", "quiz lint", "site build", "run ddp"}
+SLOW = {
+    *("annotate --check", "compare", "break", "lab 01", "quiz lint", "site build"),
+    "run ddp",
+}
 commands = pytest.mark.parametrize(
     "command",
     [
