@@ -20,10 +20,13 @@ from mini_impls.faults.show import (
     show_result,
     to_json,
 )
+from mini_impls.faults.spanish import in_language
 from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import LANGUAGES, Say
 from readerkit.system import prompt
 from readerkit.system.output import OutputError, printing
 from readerkit.terminal.folded import tell
@@ -47,20 +50,23 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default=15.0,
         help="seconds after which a wait is a hang (default %(default)s)",
     )
+    lang = "say it in another language: es"
+    parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args(argv)
     args.prog = parser.prog
     return args
 
 
-def ask(fault: Fault) -> int | None:
+def ask(fault: Fault, say: Say) -> int | None:
     """Return the choice of a person at a terminal, from 0; None for no answer."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        numbers = f"1 to {len(fault.choices)}"
-        click.echo(f"(no terminal to ask on: --predict N, {numbers})", err=True)
+        missing = say("(no terminal to ask on: --predict N, 1 to {last})")
+        click.echo(missing.format(last=len(fault.choices)), err=True)
         return None
+    question = say("Your prediction, 1 to {last} (0 to go on without)")
     number: int = click.prompt(
-        f"Your prediction, 1 to {len(fault.choices)} (0 to go on without)",
+        question.format(last=len(fault.choices)),
         type=click.IntRange(0, len(fault.choices)),
         default=0,
         show_default=False,
@@ -82,15 +88,15 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
         raise ValueError(
             f"--predict {args.predict} is not one of 1 to {len(fault.choices)}"
         )
-    library, mutant = open_library(), Mutant.make(fault)
+    library, mutant, say = open_library(), Mutant.make(fault), say_in(args.lang)
     if "READERKIT_BOOK" in os.environ:  # the notes that are named are of what ships
         remember("book", str(library.root))
     prediction = None if args.predict is None else args.predict - 1
     if not args.json:
         with printing():
-            show_question(mutant)
+            show_question(mutant, say)
         if args.predict is None:
-            prediction = ask(fault)
+            prediction = ask(fault, say)
     from mini_impls.faults.run import observe
 
     options = {"world_size": args.world, "timeout_s": args.timeout}
@@ -110,9 +116,9 @@ def break_mini(fault: Fault, args: argparse.Namespace) -> None:
     result = Result(mutant, right, wrong, shown(right, wrong, symptoms), prediction)
     with printing():
         if args.json:
-            print(to_json(result, library))
+            print(to_json(result, library, say))
         else:
-            show_result(result, library)
+            show_result(result, library, say)
     if not result.shown:
         raise ReaderkitError(
             f"{fault.key}: these runs show none of its {len(symptoms)} answers"
@@ -124,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parse(argv)
     prompt.install()
     try:
-        known = read_faults()
+        known = in_language(read_faults(), args.lang)
         if args.fault is not None:
             break_mini(find(known, args.mini, args.fault), args)
             return 0

@@ -18,6 +18,7 @@ from readerkit.anchors import SourceFile, Span
 from readerkit.app.library import Library
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import Say, english
 from readerkit.render.note_view import console, on_page
 from readerkit.render.terminal_code import code_lines
 from readerkit.terminal.folded import tell
@@ -92,7 +93,7 @@ def faults_to_json(faults: Sequence[Fault]) -> str:
     return json.dumps(rows, indent=1)
 
 
-def show_question(mutant: Mutant) -> None:
+def show_question(mutant: Mutant, say: Say = english) -> None:
     """Print the lines, right and wrong, and what may come of it."""
     fault = mutant.fault
     tell(click.style(f"{fault.mini} {fault.name}: {fault.title}", bold=True))
@@ -100,7 +101,7 @@ def show_question(mutant: Mutant) -> None:
     click.echo()
     for line in mutant.diff():
         tell(click.style(line.rstrip(), fg={"-": "green", "+": "red"}.get(line[:1])))
-    tell("\nWhat will happen?")
+    tell("\n" + say("What will happen?"))
     for number, choice in enumerate(fault.choices, 1):
         tell(f"  {number}  {choice.text}")
 
@@ -108,66 +109,76 @@ def show_question(mutant: Mutant) -> None:
 # --- after them ---
 
 
-def show_result(result: Result, library: Library) -> None:
+def show_result(result: Result, library: Library, say: Say = english) -> None:
     """Print what was measured, what it means, and which lines prevent it."""
     fault = result.mutant.fault
-    tell(f"\n{measured(result)}\n")
+    tell(f"\n{measured(result, say)}\n")
     for index in result.shown:
-        shown = f"Shown: {index + 1}  {fault.choices[index].text}"
+        answer = {"number": index + 1, "text": fault.choices[index].text}
+        shown = say("Shown: {number}  {text}").format(**answer)
         tell(click.style(shown, bold=True))
     screen = console()
     width = min(screen.width, 88)
     if result.prediction is not None:
         is_right = result.prediction in result.shown
-        verdict = "right" if is_right else "wrong"
+        verdict = (
+            say("You said {number}: right.")
+            if is_right
+            else say("You said {number}: wrong.")
+        )
         colour = "green" if is_right else "red"
-        click.secho(f"You said {result.prediction + 1}: {verdict}.", fg=colour)
+        click.secho(verdict.format(number=result.prediction + 1), fg=colour)
         if not is_right:
-            click.echo(click.wrap_text(f"Not so: {why_not(result)}.", width))
-    click.echo(click.wrap_text(f"Why: {fault.why}", width))
-    tell(click.style("\nThe lines that guard against it", bold=True))
+            refuted = say("Not so: {why}.").format(why=why_not(result, say))
+            click.echo(click.wrap_text(refuted, width))
+    why = say("Why: {text}").format(text=fault.why)
+    click.echo(click.wrap_text(why, width))
+    tell("\n" + click.style(say("The lines that guard against it"), bold=True))
     mini = result.mutant
-    _show_lines(f"{MINIS}  {fault.at.symbol}", mini.right, mini.span, screen)
+    _show_lines(f"{MINIS}  {fault.at.symbol}", mini.right, mini.span, screen, say)
     guards, missing = resolve_guards(library, fault)
     for lines in guards:
         guard = lines.guard
         heading = f"{guard.upstream}  {guard.at.symbol}"
-        _show_lines(heading, lines.source, lines.span, screen)
+        _show_lines(heading, lines.source, lines.span, screen, say)
         if guard.note:
             tell(click.style(f"    {typed('annotate', guard.note)}", fg="cyan"))
     for line in missing:
-        tell(f"  not at hand: {line}")
+        tell("  " + say("not at hand: {line}").format(line=line))
 
 
-def why_not(result: Result) -> str | None:
+def why_not(result: Result, say: Say = english) -> str | None:
     """Return what refutes the reader's prediction; None where there is nothing to."""
     if result.prediction is None or result.prediction in result.shown:
         return None
     symptom = result.mutant.fault.choices[result.prediction].symptom
-    return refutation(result.right, result.wrong, symptom)
+    return refutation(result.right, result.wrong, symptom, say)
 
 
-def _show_lines(heading: str, source: SourceFile, span: Span, screen: Console) -> None:
+def _show_lines(
+    heading: str, source: SourceFile, span: Span, screen: Console, say: Say
+) -> None:
     tell(click.style(f"{heading}  {span}", dim=True))
     last = min(span.last, span.first + MAX_GUARD_LINES - 1)
     shown = Span(span.path, span.first, last)
     width = screen.width if screen.is_terminal else None
     click.echo(on_page(screen, code_lines(source, shown, width)), nl=False)
     if last < span.last:
-        tell(click.style(f"    … {span.last - last} more lines", dim=True))
+        left = "    " + say("… {count} more lines").format(count=span.last - last)
+        tell(click.style(left, dim=True))
 
 
-def measured(result: Result) -> str:
+def measured(result: Result, say: Say = english) -> str:
     """Return a table of the right run, rank by rank; the other one where it differs."""
     right, wrong = result.right, result.wrong
     if wrong.failure is not None:
-        how = how_it_failed(wrong.failure)
-        return f"With the fault the run did not come to its end:\n{how}"
-    rows = [("measured", [f"rank {i}" for i in range(len(right.ranks))])]
+        how = how_it_failed(wrong.failure, say)
+        return say("With the fault the run did not come to its end:") + f"\n{how}"
+    rows = [(say("measured"), [f"rank {i}" for i in range(len(right.ranks))])]
     for name in right.ranks[0]:
-        rows.append((name, _numbers(right, name)))
+        rows.append((say(name), _numbers(right, name)))
         if right.column(name) != wrong.column(name):
-            rows.append(("  with the fault", _numbers(wrong, name)))
+            rows.append((f"  {say('with the fault')}", _numbers(wrong, name)))
     first = max(len(label) for label, _ in rows)
     wide = max(len(cell) for _, cells in rows for cell in cells)
     return "\n".join(
@@ -180,7 +191,7 @@ def _numbers(run: Outcome, name: str) -> list[str]:
     return [show_number(value, name) for value in run.column(name)]
 
 
-def how_it_failed(failure: RankFailedError) -> str:
+def how_it_failed(failure: RankFailedError, say: Say = english) -> str:
     """Return who failed first, who was missing, and where the fault's own code stood.
 
     The launcher's message goes on with a traceback of which only that line matters.
@@ -192,15 +203,14 @@ def how_it_failed(failure: RankFailedError) -> str:
     )
     if frames:
         number, function, code = frames[-1]
-        lines.append(
-            f"  it stood in {function}, line {number} of the faulty copy: {code}"
-        )
+        stood = say("it stood in {function}, line {line} of the faulty copy: {code}")
+        lines.append("  " + stood.format(function=function, line=number, code=code))
     if failure.hung and not failure.missing:
-        lines.append("  nobody has left: the ranks wait for one another")
+        lines.append("  " + say("nobody has left: the ranks wait for one another"))
     return "\n".join(lines)
 
 
-def to_json(result: Result, library: Library) -> str:
+def to_json(result: Result, library: Library, say: Say = english) -> str:
     """Return everything as JSON, in ASCII."""
     mutant, fault = result.mutant, result.mutant.fault
     span = mutant.span
@@ -218,7 +228,7 @@ def to_json(result: Result, library: Library) -> str:
         "shown": [index + 1 for index in result.shown],
         "symptoms": [fault.choices[index].symptom for index in result.shown],
         "prediction": None if result.prediction is None else result.prediction + 1,
-        "why_not": why_not(result),
+        "why_not": why_not(result, say),
         "measured_right": [dict(rank) for rank in result.right.ranks],
         "measured_wrong": [dict(rank) for rank in result.wrong.ranks],
         "failure": (

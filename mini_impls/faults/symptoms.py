@@ -6,21 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mini_impls.failures import RankFailedError
+from readerkit.model.language import Say, english
 
 Measures = Mapping[str, float]
 """What one rank measured, by a name of `MEASURES`."""
 UNDER_WAY = "calls under way while there was work to do"
 """The measure of overlap: sent before a product, and waited for after it."""
 HELD = {
-    kind: f"bytes of {kind}"
-    for kind in (
-        "parameters",
-        "gradients",
-        "optimizer state",
-        "shards",
-        "gathered parameters",
-        "keys and values",
-    )
+    "parameters": "bytes of parameters",
+    "gradients": "bytes of gradients",
+    "optimizer state": "bytes of optimizer state",
+    "shards": "bytes of shards",
+    "gathered parameters": "bytes of gathered parameters",
+    "keys and values": "bytes of keys and values",
 }
 """What is held of each kind of memory."""
 MEASURES = frozenset(
@@ -280,36 +278,42 @@ def shown(right: Outcome, wrong: Outcome, symptoms: Sequence[str]) -> list[int]:
     return [i for i, key in enumerate(symptoms) if SYMPTOMS[key].shown(right, wrong)]
 
 
-def refutation(right: Outcome, wrong: Outcome, symptom: str) -> str:
+def refutation(right: Outcome, wrong: Outcome, symptom: str, say: Say = english) -> str:
     """Return why a symptom is not what happened: its sign, and what was seen instead.
 
     The symptom must be one that the runs do not show.
     """
     expected = SYMPTOMS[symptom]
-    return f"it would be {expected.sign}; {_seen_instead(right, wrong, expected)}"
+    seen = _seen_instead(right, wrong, expected, say)
+    return say("it would be {sign}; {seen}").format(sign=say(expected.sign), seen=seen)
 
 
-def _seen_instead(right: Outcome, wrong: Outcome, expected: Symptom) -> str:
+def _seen_instead(right: Outcome, wrong: Outcome, expected: Symptom, say: Say) -> str:
+    if wrong.hung:
+        return say(
+            "the run with the fault waited until the timeout, and came to no measure"
+        )
     if wrong.failure:
-        how = "waited until the timeout" if wrong.hung else "ended by an error"
-        return f"the run with the fault {how}, and came to no measure"
+        return say("the run with the fault ended by an error, and came to no measure")
     if expected.shown in (hangs, fails):
-        return "the run with the fault came to its end on every rank"
+        return say("the run with the fault came to its end on every rank")
     names = list(right.ranks[0])
     if expected.shown is is_unchanged:
         differ = [name for name in names if right.column(name) != wrong.column(name)]
-        return f"these differ: {', '.join(differ)}"
-    told_by = [name for name in names if name in expected.measures]
-    rows = (
-        f"{name} is {_most(wrong, name)} with the fault, {_most(right, name)} without"
-        for name in told_by
+        return say("these differ: {names}").format(names=", ".join(map(say, differ)))
+    row = say("{name} is {wrong} with the fault, {right} without")
+    return "; ".join(
+        row.format(
+            name=say(name), wrong=_most(wrong, name, say), right=_most(right, name, say)
+        )
+        for name in names
+        if name in expected.measures
     )
-    return "; ".join(rows)
 
 
-def _most(run: Outcome, name: str) -> str:
+def _most(run: Outcome, name: str, say: Say) -> str:
     low, high = (show_number(end(run.column(name)), name) for end in (min, max))
-    return high if low == high else f"{low} to {high}"
+    return high if low == high else say("{low} to {high}").format(low=low, high=high)
 
 
 def show_number(value: float, name: str) -> str:

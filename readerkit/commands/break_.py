@@ -12,7 +12,7 @@ from readerkit.wording.next_command import typed
 
 @click.command(
     cls=Forwarding,
-    forwards=("--predict", "--world", "--timeout", "--json"),
+    forwards=("--predict", "--world", "--timeout", "--lang", "--json"),
     name="break",
     short_help="A mini with one deliberate fault: predict, run, see.",
     context_settings={"ignore_unknown_options": True},
@@ -29,7 +29,7 @@ def break_(arguments: tuple[str, ...]) -> None:
 
     Shows what was measured and the lines of the mini and of upstream that guard
     against it. Without FAULT, or without MINI too, lists the faults there are.
-    OPTIONS: --predict N, --world N, --timeout SECONDS, --json.
+    OPTIONS: --predict N, --world N, --timeout SECONDS, --lang es, --json.
 
     \b
     Example:

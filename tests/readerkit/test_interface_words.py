@@ -16,6 +16,8 @@ from typing import get_args
 import pytest
 from jinja2 import Environment, nodes
 
+from mini_impls.faults.fault import USUAL
+from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
 from readerkit.app import interface_words
 from readerkit.app.interface_words import FILE, read_words
 from readerkit.content.translations import INTERFACE
@@ -81,6 +83,11 @@ TABLES = {
     ),
     "render/html/record_view.py": record_view._LIMITS.values(),
     "render/note_view.py": note_view._STATES.values(),
+    "../mini_impls/faults": (
+        *USUAL.values(),
+        *(symptom.sign for symptom in SYMPTOMS.values()),
+        *MEASURES,
+    ),
     "quiz/units.py": {dimension for dimension, _ in units.UNITS.values()},
 }
 
@@ -113,7 +120,8 @@ def in_scripts(calls: str = "say|tell") -> Iterator[tuple[str, str, bool]]:
 
 def in_code() -> Iterator[tuple[str, str, bool]]:
     rooms = [
-        (ROOT / name).rglob("*.py") for name in ("readerkit", "mini_impls/compare")
+        (ROOT / name).rglob("*.py")
+        for name in ("readerkit", "mini_impls/compare", "mini_impls/faults")
     ]
     for path in sorted(path for room in rooms for path in room):
         tree = ast.parse(path.read_bytes())

@@ -23,7 +23,8 @@ def test_without_a_fault_the_faults_are_listed(capsys):
     assert [row.split()[:2] for row in rows] == [[f.mini, f.name] for f in FAULTS]
     assert main(["zero"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[1] for row in rows] == ["unsharded-state", "stale-shard"]
+    of_zero = ["unsharded-state", "stale-shard", "frozen-rate"]
+    assert [row.split()[1] for row in rows] == of_zero
     assert main(["--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["mini"], row["fault"]) for row in rows] == [
