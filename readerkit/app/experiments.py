@@ -84,14 +84,18 @@ def read_experiment(library: Library, sentence: Sentence) -> Experiment:
 
 
 class Laboratory:
-    """Runs programs of one book; each upstream is written out and verified once."""
+    """Runs programs of one book, each among the upstreams that it names and no other.
+
+    Megatron, for one, asks whether Transformer Engine can be imported, and goes wrong
+    where its source lies in reach for another program.
+    """
 
     def __init__(self, library: Library, folder: Path) -> None:
         self._library = library
         self._folder = folder
         self.kept = KeptOutputs(library)
-        self._ready: dict[str, str] = {}
-        """By upstream: why it cannot be run; empty where it can."""
+        self._ready: dict[tuple[str, Path], str] = {}
+        """By upstream and tree: why it cannot be run; empty where it can."""
         self._ran: dict[str, Ran] = {}
         self._runner: subprocess.Popen[str] | None = None
 
@@ -104,7 +108,7 @@ class Laboratory:
     def _run(self, experiment: Experiment, timeout_s: float) -> Ran:
         needed = ("pytorch", *experiment.upstreams)
         for name in needed if "pytorch" in self._library.book.upstreams else needed[1:]:
-            if why := self._make_ready(name):
+            if why := self._make_ready(name, self._tree(experiment)):
                 return Ran(skipped=why)
         note_progress(f"running {experiment.file}")
         began = time.monotonic()
@@ -126,12 +130,12 @@ class Laboratory:
             return Ran(seconds, error=f"{place}: prints no figure: {expected}")
         return Ran(seconds, output, figures)
 
-    def _make_ready(self, name: str) -> str:
-        if name not in self._ready:
-            self._ready[name] = self._write(name)
-        return self._ready[name]
+    def _make_ready(self, name: str, tree: Path) -> str:
+        if (name, tree) not in self._ready:
+            self._ready[name, tree] = self._write(name, tree)
+        return self._ready[name, tree]
 
-    def _write(self, name: str) -> str:
+    def _write(self, name: str, tree: Path) -> str:
         """Write the verified files of an upstream; return why that cannot be."""
         upstream = self._library.upstream(name)
         if upstream.installed == "torch":
@@ -144,12 +148,12 @@ class Laboratory:
         sources = self._library.sources(upstream)
         if sources.is_absent:
             return str(upstream.not_fetched)
-        write_files(self._tree, sources.paths, sources.read)
+        write_files(tree, sources.paths, sources.read)
         return ""
 
-    @property
-    def _tree(self) -> Path:
-        return self._folder / "upstreams"
+    def _tree(self, experiment: Experiment) -> Path:
+        """Return the folder of just those upstreams that a program names."""
+        return self._folder / "upstreams" / "+".join(sorted(experiment.upstreams))
 
     def _ask(
         self, experiment: Experiment, folder: str, timeout_s: float
@@ -159,7 +163,7 @@ class Laboratory:
         asked = {
             "path": str(experiment.path),
             "ranks": experiment.ranks,
-            "tree": str(self._tree) if experiment.upstreams else "",
+            "tree": str(self._tree(experiment)) if experiment.upstreams else "",
             "minis": self._own_minis(),
             "shims": any(known[name].is_pinned for name in experiment.upstreams),
             "timeout_s": timeout_s,

@@ -199,6 +199,27 @@ def test_a_program_imports_the_minis_of_its_book(tmp_path, capsys):
     assert done.code == 0, done.err
 
 
+def test_a_program_sees_the_upstreams_that_it_names_and_no_other(tmp_path, capsys):
+    look = "any(os.path.isdir(f'{p}/%s') for p in sys.path)"
+    seen = f"print('total =', {look % 'one'} + 2 * ({look % 'two'}))\n"
+    claims = "  claims:\n" + "".join(
+        f"  - {{says: Forward, experiment: {{name: {name}, prints: {{total: {n}}}}}}}\n"
+        for n, name in enumerate(("one", "two"), 1)
+    )
+    book = Path(book_of(tmp_path, HEAD, claims))
+    path = book / "annotations/upstreams.yaml"
+    upstreams = json.loads(path.read_text())
+    for name in ("one", "two"):
+        own = {"name": name, "title": name, "folder": name, "include": [f"{name}/*.py"]}
+        upstreams.append(own)
+        program = f"{HEAD}UPSTREAMS = ['{name}']\n{seen}"
+        write_files(book / "annotations", {f"experiments/{name}.py": program})
+        write_files(book, {f"{name}/code.py": "X = 1\n"})
+    path.write_text(json.dumps(upstreams))
+    done = run(capsys, "prove", "--all", "--book", str(book))
+    assert done.code == 0, done.err
+
+
 def test_where_the_command_is_killed_nothing_is_left(tmp_path):
     book = book_of(tmp_path, TWO + SLEEP.format("") + HANGS)
     process = subprocess.Popen(
