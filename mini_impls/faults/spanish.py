@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from mini_impls.faults.fault import USUAL, Fault, PredictedSymptom
 from readerkit.app.interface_words import say_in
 from readerkit.content.kind import Kind
-from readerkit.content.read import read_document
 from readerkit.content.translations import Translation, stamp_of
+from readerkit.content.validation import read_document
 from readerkit.errors import ContentError
 from readerkit.model.base import Text
 from readerkit.model.language import SPANISH
