@@ -256,7 +256,7 @@ const readerkitPython = (() => {
   };
   $.put = (of, index, value) => { if (of instanceof Dict) of.put(index, value); else of[place(of, index)] = value; };
   $.take = (of, index) => { if (of instanceof Dict) of.pop(index); else of.splice(place(of, index), 1); };
-  $.slice = (of, first, last) => of.slice(first === null ? 0 : Number(first), last === null ? void 0 : Number(last));
+  $.slice = (of, first, last) => (typeof of === "string" || Array.isArray(of) ? of : Array.from(of)).slice(first === null ? 0 : Number(first), last === null ? void 0 : Number(last));
   $.has = (of, value) => {
     if (typeof of === "string") return of.includes(value);
     if (of instanceof Dict || of instanceof PySet) return of.has(value);
