@@ -8,6 +8,7 @@ the same step added the same lines, once; what is none of that is dropped, not g
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections import defaultdict
@@ -227,6 +228,32 @@ def _holds(new: list[bytes], old: list[bytes], span: Traced) -> bool:
     return 2 * sum(row in there for row in rows) > len(rows)
 
 
+def ends_alike(old: list[bytes], new: list[bytes], span: Traced) -> bool:
+    """Tell whether a span that is one statement is one still, by Python's parser.
+
+    A walk by lines does not see that a statement got more lines at its end.
+    """
+    was, now = statements(b"\n".join(old)), statements(b"\n".join(new))
+    is_one = span.end in was.get(span.start, ())
+    begins = now.get(span.to_start, ())
+    return not is_one or not begins or span.to_end in begins
+
+
+@cache
+def statements(text: bytes) -> dict[int, tuple[int, ...]]:
+    """Return where the statements end that begin on each line; none of no Python."""
+    try:
+        nodes = [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[int, tuple[int, ...]] = {}
+    for node in nodes:
+        if isinstance(node, ast.stmt):
+            end = node.end_lineno or node.lineno
+            found[node.lineno] = (*found.get(node.lineno, ()), end)
+    return found
+
+
 @cache
 def names_at(repository: Path, revision: str) -> frozenset[str]:
     """Return the paths of a revision."""
@@ -255,13 +282,17 @@ def trace(repository: Path, revisions: list[str], spans: list[Traced]) -> list[T
         if span.state == "at":
             old_text = texts(first, span.path)[span.start - 1 : span.end]
             new_text = texts(last, span.to_path)[span.to_start - 1 : span.to_end]
+            texts_of = texts(first, span.path), texts(last, span.to_path)
             edited = [b"".join(x.split()) for x in old_text] != [
                 b"".join(x.split()) for x in new_text
             ]
             span = replace(span, edited=edited)
             # A call that went over more lines ends where its brackets close, which a
             # walk by lines does not see.
-            if edited and _balance(old_text) != _balance(new_text):
+            if edited and (
+                _balance(old_text) != _balance(new_text)
+                or not ends_alike(*texts_of, span)
+            ):
                 span = replace(span, state="unclear")
         elif span.state == "gone":
             came_back = span.path in names_at(repository, last) and _holds(

@@ -12,12 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from history import Traced
-
 Mark = tuple[str, int] | None
 Line = tuple[bytes, Mark]
 Files = dict[str, list[Line]]
 
+KINDS = (".py", ".cpp", ".cu", ".h", ".js", ".c")
 _CALL = re.compile(rb"^(\s*)([\w.]+ = |return )?([\w.]+)\(([^()'\"#]+,[^()'\"#]+)\)$")
 _SIMPLE = re.compile(rb"^\s+[\w.\[\]]+ (=|\+=) [^\"'#]*[\w)\]]$|^\s+[\w.]+\([^()]*\)$")
 _NAME = re.compile(rb"\b[a-z_]{5,}\b")
@@ -27,7 +26,7 @@ def marked(tree: Mapping[str, bytes]) -> Files:
     files: Files = {}
     for path, data in tree.items():
         lines = data.split(b"\n")
-        if path.endswith(".py") and b"\0" not in data and len(lines) > 20:
+        if path.endswith(KINDS) and b"\0" not in data and len(lines) > 20:
             files[path] = [(line, (path, n)) for n, line in enumerate(lines[:-1], 1)]
     return files
 
@@ -45,7 +44,7 @@ def definitions(lines: list[Line]) -> list[Definition]:
     try:
         tree = ast.parse(b"\n".join(line for line, _ in lines))
     except (SyntaxError, ValueError):
-        return []
+        return _braced(lines)
     found = []
     for top in tree.body:
         inner = top.body if isinstance(top, ast.ClassDef) else [top]
@@ -58,13 +57,27 @@ def definitions(lines: list[Line]) -> list[Definition]:
     return [d for d in found if d.end - d.start >= 3]
 
 
+def _braced(lines: list[Line]) -> list[Definition]:
+    """Return what begins in the first column and ends with a brace there."""
+    found, start = [], -1
+    for number, (line, _) in enumerate(lines):
+        if start < 0 and re.match(rb"[A-Za-z].*\(", line):
+            start = number
+        if start >= 0 and line[:1] == b"}":
+            found.append(Definition(start, number + 1, False, ""))
+            start = -1
+        elif not line.strip() or (line.rstrip().endswith(b";") and line[:1].isalpha()):
+            start = start if line[:1] in (b"", b" ") and start >= 0 else -1
+    return [d for d in found if d.end - d.start >= 3]
+
+
 # --- refactorings, each on one file and perhaps another -------------------------------
 
 
 def move_to_file(files: Files, path: str, rng: random.Random) -> None:
     """Take some functions to another file, there or new."""
     tops = [d for d in definitions(files[path]) if not d.is_method]
-    for one in sorted(_some(tops, rng, 3), key=lambda d: -d.start):
+    for one in sorted(some(tops, rng, 3), key=lambda d: -d.start):
         taken = files[path][one.start : one.end]
         del files[path][one.start : one.end]
         if rng.random() < 0.4:
@@ -82,7 +95,7 @@ def move_to_file(files: Files, path: str, rng: random.Random) -> None:
 def reorder(files: Files, path: str, rng: random.Random) -> None:
     """Put a definition in front of another of the same file."""
     every = definitions(files[path])
-    for one in _some(every, rng, 2):
+    for one in some(every, rng, 2):
         now = definitions(files[path])
         others = [d for d in now if d.owner == one.owner and d.start < one.start]
         if one in now and others:
@@ -98,7 +111,7 @@ def split_class(files: Files, path: str, rng: random.Random) -> None:
     if not methods:
         return
     owner = rng.choice(methods).owner
-    chosen = _some([d for d in methods if d.owner == owner], rng, 6)
+    chosen = some([d for d in methods if d.owner == owner], rng, 6)
     head: list[Line] = [(b"", None), (f"class {owner}Part:".encode(), None)]
     taken: list[Line] = []
     for one in sorted(chosen, key=lambda d: -d.start):
@@ -112,12 +125,12 @@ def split_class(files: Files, path: str, rng: random.Random) -> None:
 
 def rename(files: Files, path: str, rng: random.Random) -> None:
     """Give definitions other names, where they stand and wherever they are called."""
-    for one in _some(definitions(files[path]), rng, 4):
+    for one in some(definitions(files[path]), rng, 4):
         _replace_name(files, path, one, rng, only_inside=False)
 
 
 def rename_variable(files: Files, path: str, rng: random.Random) -> None:
-    for one in _some(definitions(files[path]), rng, 4):
+    for one in some(definitions(files[path]), rng, 4):
         _replace_name(files, path, one, rng, only_inside=True)
 
 
@@ -149,14 +162,14 @@ def wrap(files: Files, path: str, rng: random.Random) -> None:
     """Put statements under a condition."""
     lines = files[path]
     places = [n for n, (line, _) in enumerate(lines) if _SIMPLE.match(line)]
-    for at in sorted(_some(places, rng, 5), reverse=True):
-        indent = _indent(lines[at][0])
+    for at in sorted(some(places, rng, 5), reverse=True):
+        indent = indent_of(lines[at][0])
         count = 1
         while (
             count < 4
             and at + count < len(lines)
             and _SIMPLE.match(lines[at + count][0])
-            and _indent(lines[at + count][0]) == indent
+            and indent_of(lines[at + count][0]) == indent
         ):
             count += 1
         inner = [(b"    " + line, mark) for line, mark in lines[at : at + count]]
@@ -168,7 +181,7 @@ def reflow(files: Files, path: str, rng: random.Random) -> None:
     """Put the arguments of calls on lines of their own."""
     lines = files[path]
     places = [n for n, (line, _) in enumerate(lines) if _CALL.match(line)]
-    for at in sorted(_some(places, rng, 8), reverse=True):
+    for at in sorted(some(places, rng, 8), reverse=True):
         line, mark = lines[at]
         found = _CALL.match(line)
         assert found
@@ -190,13 +203,13 @@ def comment(files: Files, path: str, rng: random.Random) -> None:
         if line.lstrip().startswith(b"# ") and rng.random() < 0.3:
             lines[n] = line.replace(b"# ", b"# Note: ") + b" here", mark
     places = [n for n, (line, _) in enumerate(lines) if _SIMPLE.match(line)]
-    for at in sorted(_some(places, rng, 6), reverse=True):
-        indent = b" " * _indent(lines[at][0])
+    for at in sorted(some(places, rng, 6), reverse=True):
+        indent = b" " * indent_of(lines[at][0])
         lines[at:at] = [(indent + b"# This has a reason that is told here.", None)]
 
 
 def delete(files: Files, path: str, rng: random.Random) -> None:
-    for one in sorted(_some(definitions(files[path]), rng, 3), key=lambda d: -d.start):
+    for one in sorted(some(definitions(files[path]), rng, 3), key=lambda d: -d.start):
         del files[path][one.start : one.end]
 
 
@@ -208,9 +221,78 @@ def copy(files: Files, path: str, rng: random.Random) -> None:
         taken: list[Line] = [
             (line, None) for line, _ in files[path][one.start : one.end]
         ]
-        taken = [(line.replace(b"def ", b"def other_", 1), None) for line, _ in taken]
+        first = next(n for n, (line, _) in enumerate(taken) if b"(" in line)
+        other = re.sub(rb"(\w+)\(", rb"other_\1(", taken[first][0], count=1)
+        taken[first] = other, None
         at = rng.choice(tops).start
         files[path][at:at] = [*taken, (b"", None), (b"", None)]
+
+
+def repeat(files: Files, path: str, rng: random.Random) -> None:
+    """Put some statements into the file once more, word for word."""
+    lines = files[path]
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(lines))
+        size = rng.randint(2, 8)
+        taken: list[Line] = [(line, None) for line, _ in lines[at : at + size]]
+        tops = [d.start for d in definitions(lines) if not d.is_method]
+        to = rng.choice(tops or [len(lines)])
+        head: list[Line] = [(f"def again_{rng.randint(1, 999)}():".encode(), None)]
+        lines[to:to] = [*head, *taken, (b"", None)]
+
+
+def insert(files: Files, path: str, rng: random.Random) -> None:
+    """Put new statements beside old ones, at the ends of what is indented too."""
+    lines = files[path]
+    places = [n for n, (line, _) in enumerate(lines) if _SIMPLE.match(line)]
+    for at in sorted(some(places, rng, 8), reverse=True):
+        indent = b" " * indent_of(lines[at][0])
+        texts = rng.sample(_NEW_LINES, rng.randint(1, 3))
+        where = at + rng.choice([0, 1])
+        lines[where:where] = [(indent + text, None) for text in texts]
+
+
+def delete_lines(files: Files, path: str, rng: random.Random) -> None:
+    """Take single statements out."""
+    lines = files[path]
+    places = [n for n, (line, _) in enumerate(lines) if _SIMPLE.match(line)]
+    for at in sorted(some(places, rng, 8), reverse=True):
+        del lines[at]
+
+
+def tweak(files: Files, path: str, rng: random.Random) -> None:
+    """Change a number, an operator or a name in single lines."""
+    lines = files[path]
+    for at in some([*range(len(lines))], rng, 25):
+        line, mark = lines[at]
+        way = rng.choice(_TWEAKS)
+        lines[at] = way(line), mark
+
+
+def _other_number(line: bytes) -> bytes:
+    return re.sub(rb"\b\d+\b", lambda found: found[0] + b"0", line, count=1)
+
+
+def _other_name(line: bytes) -> bytes:
+    return re.sub(rb"(?<=[.(,= ])([a-z_]{4,})(?=[.),])", rb"other_\1", line, count=1)
+
+
+def _other_sign(line: bytes) -> bytes:
+    return line.replace(b" == ", b" >= ").replace(b" and ", b" or ")
+
+
+def _other_argument(line: bytes) -> bytes:
+    return re.sub(rb"\)(:|;|,)?$", rb", strict=True)\1", line, count=1)
+
+
+_TWEAKS = [_other_number, _other_name, _other_sign, _other_argument]
+_NEW_LINES = [
+    b"counters.update(seen=1)",
+    b"logger.debug(message)",
+    b"started = time.monotonic()",
+    b"if verbose: report(started)",
+    b"check_limits(options)",
+]
 
 
 def rename_file(files: Files, path: str, rng: random.Random) -> None:
@@ -229,92 +311,17 @@ WAYS: dict[str, Callable[[Files, str, random.Random], None]] = {
     "comment": comment,
     "deleted": delete,
     "copied": copy,
+    "repeated": repeat,
+    "inserted": insert,
+    "lines deleted": delete_lines,
+    "tweaked": tweak,
     "file renamed": rename_file,
 }
 
 
-def _some(things: list, rng: random.Random, most: int) -> list:
+def some(things: list, rng: random.Random, most: int) -> list:
     return rng.sample(things, min(len(things), rng.randint(1, most)))
 
 
-def _indent(line: bytes) -> int:
+def indent_of(line: bytes) -> int:
     return len(line) - len(line.lstrip())
-
-
-# --- the truth ------------------------------------------------------------------------
-
-
-def refactored(
-    tree: Mapping[str, bytes], rng: random.Random, spans_per_file: int = 12
-) -> tuple[dict[str, bytes], list[tuple[str, Traced]]]:
-    """Return a tree that was refactored, and spans of the old one with their truth.
-
-    Of each span: what was done to its file last.
-    """
-    files, before = marked(tree), marked(tree)
-    done: dict[str, str] = {}
-    for path in rng.sample([*before], len(before)):
-        if path not in files:
-            continue
-        for way in rng.sample([*WAYS], rng.choice([1, 1, 2])):
-            if path in files:
-                WAYS[way](files, path, rng)
-                done[path] = f"{done[path]}, {way}" if path in done else way
-    where: dict[Mark, list[tuple[str, int]]] = {}
-    for path, lines in files.items():
-        for n, (_, mark) in enumerate(lines, 1):
-            if mark:
-                where.setdefault(mark, []).append((path, n))
-    after = {path: data for path, data in tree.items() if path not in before}
-    after |= {
-        path: b"".join(line + b"\n" for line, _ in lines)
-        for path, lines in files.items()
-    }
-    found = []
-    for path, lines in before.items():
-        for start, end in _spans(lines, rng, spans_per_file):
-            traced = _truth(path, start, end, where, after, tree)
-            if traced:
-                found.append((done.get(path, "nothing"), traced))
-    return after, found
-
-
-def _spans(lines: list[Line], rng: random.Random, count: int) -> list[tuple[int, int]]:
-    found = []
-    for one in _some(definitions(lines), rng, max(1, count // 3)):
-        found.append((one.start + 1, one.end))
-    for _ in range(count):
-        start = rng.randint(1, len(lines))
-        end = min(len(lines), start + rng.choice([0, 0, 1, 2, 4, 8, 15]))
-        ends = lines[start - 1][0], lines[end - 1][0]
-        if all(re.search(rb"\w", line) for line in ends):
-            found.append((start, end))
-    return found
-
-
-def _truth(
-    path: str,
-    start: int,
-    end: int,
-    where: dict[Mark, list[tuple[str, int]]],
-    after: Mapping[str, bytes],
-    tree: Mapping[str, bytes],
-) -> Traced | None:
-    old = tree[path].split(b"\n")[start - 1 : end]
-    marks = [(path, n) for n in range(start, end + 1) if old[n - start].strip()]
-    places = [where.get(mark, []) for mark in marks]
-    if not any(places):
-        return Traced(path, start, end, path, start, end, "gone")
-    if not all(places):
-        return None
-    homes = {home for place in places for home, _ in place}
-    lines = [n for place in places for _, n in place]
-    low, high = min(places[0])[1], max(places[-1])[1]
-    if len(homes) > 1 or low != min(lines) or high != max(lines):
-        return None
-    if high - low > 2 * (end - start) + 8:
-        return None
-    [home] = homes
-    new = after[home].split(b"\n")[low - 1 : high]
-    edited = b"".join(b"".join(new).split()) != b"".join(b"".join(old).split())
-    return Traced(path, start, end, home, low, high, "at", edited)

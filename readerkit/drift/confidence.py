@@ -12,7 +12,7 @@ ALONE = 0.96
 """The least chance of a place that has all of a span, where nothing like it was before,
 and no other has. Of such places 99% and more were right, in the cases of the fit."""
 _HEAVY = 4 / (3 + 4)
-_OF_BOTH = ("kept", "share", "taken", "elsewhere", "light", "around")
+_OF_BOTH = ("other target", "kept", "share", "taken", "elsewhere", "light", "around")
 
 
 def is_rival(c: Candidate, other: Candidate) -> bool:
@@ -23,6 +23,7 @@ def is_rival(c: Candidate, other: Candidate) -> bool:
         and other.frame_likeness >= c.frame_likeness - 0.05
         and other.path_likeness >= c.path_likeness - 0.1
         and other.taken <= c.taken + 0.1
+        and other.home >= c.home - 0.25
     )
 
 
@@ -30,6 +31,8 @@ def features(c: Candidate, others: list[Candidate]) -> dict[str, float]:
     """Return what a place is judged by."""
     start, end = c.start, c.end
     rival = any(is_rival(c, other) for other in others)
+    most = max(other.home for other in others)
+    home = c.home / most if most else 0.0
     is_alone = c.elsewhere and c.share > 0.999 and not c.taken and not rival
     return {
         "share": c.share,
@@ -60,9 +63,18 @@ def features(c: Candidate, others: list[Candidate]) -> dict[str, float]:
         "light, around": c.around / (1 + c.weight),
         "path": c.path_likeness,
         "file gone": float(c.file_gone),
+        "home": home,
+        "home, file gone": home * c.file_gone,
         "alone": is_alone * c.weight / (3 + c.weight),
         "alone, whole": float(is_alone and c.whole and c.by_name),
         "ends, frame": c.frame_likeness * (start.likeness + end.likeness),
+        "other target": float(c.other_target),
+        "other target, one line": float(c.other_target and c.first == c.last),
+        "stated": c.stated,
+        "stated, kept": c.stated * c.kept,
+        "grown": float(c.grown > 0),
+        "grown far": min(c.grown, 12) / 12 if c.grown > 0 else 0.0,
+        "shrunk": float(c.grown < 0),
         "elsewhere": float(c.elsewhere),
     }
 
@@ -74,10 +86,15 @@ def chance(found: Mapping[str, float]) -> float:
     return max(known, ALONE) if found["alone"] >= _HEAVY else known
 
 
-def gone_features(chance: float, found: Mapping[str, float] | None) -> dict[str, float]:
-    """Return what tells whether a span is gone, by the likeliest of its places."""
+def gone_features(
+    chance: float, found: Mapping[str, float] | None, left: Mapping[str, float]
+) -> dict[str, float]:
+    """Return what tells whether a span is gone, by the likeliest of its places.
+
+    ``left`` says what is left around it.
+    """
     if found is None:
-        return {"no place": 1.0}
+        return {"no place": 1.0, **{f"{k}, no place": v for k, v in left.items()}}
     edges = ("exact, tight", "like, tight")
     return {
         "chance": chance,
@@ -85,6 +102,7 @@ def gone_features(chance: float, found: Mapping[str, float] | None) -> dict[str,
             found[f"{end} {edge}"] for end in ("start", "end") for edge in edges
         ),
         **{name: found[name] for name in _OF_BOTH},
+        **left,
     }
 
 

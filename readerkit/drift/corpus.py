@@ -27,6 +27,7 @@ class Corpus:
         self._old: dict[str, FileSide | None] = {}
         self._new: dict[str, FileSide | None] = {}
         self._matches: dict[tuple[str, str], FileMatch] = {}
+        self._hosts: dict[tuple[str, str], float] = {}
         self._same: dict[str, bool] = {}
         self._added: dict[bytes, list[str]] | None = None
         self._parts: dict[tuple[str, str, int, int, int, int], FileMatch] = {}
@@ -74,6 +75,20 @@ class Corpus:
             known = self._matches[old, new] = FileMatch(one, other, self.weight)
         return known
 
+    def hosts(self, old: str, new: str) -> float:
+        """Return how much of an old file's lines, by weight, a new file has."""
+        known = self._hosts.get((old, new))
+        if known is None:
+            one, other = self.old_side(old), self.new_side(new)
+            if one is None or other is None:
+                return 0.0
+            there = other.text.key_set
+            weights = [(self.weight(key), key in there) for key in one.text.key_set]
+            total = sum(weight for weight, _ in weights)
+            known = sum(w for w, is_in in weights if is_in) / total if total else 0.0
+            self._hosts[old, new] = known
+        return known
+
     def laid_over(
         self, old: FileSide, new: FileSide, one: Block, other: Block
     ) -> FileMatch:
@@ -94,7 +109,7 @@ class Corpus:
             side = self.new_side(path)
             if side is None:
                 continue
-            if keys.isdisjoint(side.text.keys):
+            if keys.isdisjoint(side.text.key_set):
                 continue
             for number, key in enumerate(side.text.keys):
                 if key in keys:

@@ -211,6 +211,7 @@ def _in_window(
         elsewhere=True,
         taken=taken,
         path_likeness=alike,
+        home=corpus.hosts(span.path, path),
         file_gone=corpus.new_side(span.path) is None,
     )
 
@@ -245,6 +246,8 @@ def _laid_over(
 
 def _taken(found: Candidate, span: Span, corpus: Corpus) -> float:
     """Return how much of a place was there before, as something else."""
+    if found.path != span.path and corpus.is_unchanged(found.path):
+        return 1.0
     match = corpus.match(found.path, found.path)
     if match is None:
         return 0.0

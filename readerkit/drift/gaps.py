@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from readerkit.drift.sequences import align
+from readerkit.drift.statements import target_of
 from readerkit.drift.text import FileText, likeness
 
 LEAST = 0.42
 """Two lines that share less are not one edited line."""
 _REFLOWED = 0.82
+_SAME_TARGET = 0.6
+"""So alike are two lines at least that give a value to the same name."""
 _MAX_CELLS = 90_000
 _MAX_WEIGHED = 20_000
 _MAX_WORDS = 4_000
@@ -56,6 +59,7 @@ def _in_order(
     mine = [old.token_set(n) if n >= 0 else frozenset() for n in olds]
     theirs = [new.token_set(n) if n >= 0 else frozenset() for n in news]
     like = _likenesses(mine, theirs)
+    _favour(like, old, olds, new, news)
     indents = [new.indents[n] if n >= 0 else -1 for n in news]
     best = [[0.0] * (columns + 1)]
     for i, n in enumerate(olds):
@@ -100,6 +104,34 @@ def _likenesses(
             )
         rows.append(row)
     return rows
+
+
+def _favour(
+    like: list[list[float]],
+    old: FileText,
+    olds: Sequence[int],
+    new: FileText,
+    news: Sequence[int],
+) -> None:
+    """Make two lines more alike that alone give a value to the same thing."""
+    mine = single_targets(old, olds)
+    theirs = single_targets(new, news)
+    for target, i in mine.items():
+        if (j := theirs.get(target)) is not None:
+            like[i][j] = max(like[i][j], _SAME_TARGET + 0.4 * like[i][j])
+
+
+def single_targets(text: FileText, numbers: Sequence[int]) -> dict[bytes, int]:
+    """Return what one line alone gives a value to, with its position."""
+    found: dict[bytes, int] = {}
+    twice: set[bytes] = set()
+    for position, number in enumerate(numbers):
+        target = target_of(text.lines[number]) if number >= 0 else b""
+        if target in found:
+            twice.add(target)
+        elif target:
+            found[target] = position
+    return {target: at for target, at in found.items() if target not in twice}
 
 
 def _trace(best: list[list[float]], likes: list[list[float]]) -> Iterator[Edit]:

@@ -9,13 +9,14 @@ own lines along.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from readerkit.drift.bags import bag_likeness, holders_of, worth_a_look
 from readerkit.drift.gaps import Edit, fill_gap
-from readerkit.drift.outline import Block, outline
+from readerkit.drift.outline import Block, outline, paired_below, walk
 from readerkit.drift.sequences import align
+from readerkit.drift.strays import find_strays
 from readerkit.drift.text import FileText, Weight
 
 MANY_PAIRS = 2_500
@@ -29,6 +30,7 @@ class FileSide:
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
+        self.is_python = path.endswith((".py", ".pyi", ".pyx"))
         self.text = FileText(data)
         self._outline: Block | None = None
 
@@ -73,6 +75,8 @@ class PairedLines:
     by_name: bool
     edits: dict[int, Edit] = field(default_factory=dict)
     """What became of edited lines, by position; found when a gap is asked for."""
+    strays: dict[int, int] | None = None
+    """Where lines are that went past others, by position."""
     filled: set[int] = field(default_factory=set)
     """The gaps whose edited lines were looked for, by where they begin."""
 
@@ -122,8 +126,8 @@ class FileMatch:
 
     def _pair_across(self, old_left: list[Block], new_left: list[Block]) -> None:
         """Pair what stands in another definition now: a method that changed class."""
-        mine = [b for top in old_left for b in _walk(top)]
-        theirs = [b for top in new_left for b in _walk(top)]
+        mine = [b for top in old_left for b in walk(top)]
+        theirs = [b for top in new_left for b in walk(top)]
         if not mine or not theirs or len(mine) * len(theirs) > 250_000:
             return
         pairs, _, _ = self._by_likeness(mine, theirs, RENAMED, name_helps=True)
@@ -193,7 +197,7 @@ class FileMatch:
     def _align(self) -> None:
         news = [new for new, _ in self.pair_of.values()]
         names = {id(new): number for number, new in enumerate(news)}
-        for one in _walk(self.roots[0]):
+        for one in walk(self.roots[0]):
             if id(one) in self.pair_of:
                 other, by_name = self.pair_of[id(one)]
                 self._align_pair(one, other, names, by_name=by_name)
@@ -252,7 +256,7 @@ class FileMatch:
         """Return a block's lines, each paired definition in it as one."""
         items: list[FrameItem] = []
         keys: list[Block | bytes] = []
-        inner = sorted(_paired_below(block, is_paired), key=lambda b: b.first)
+        inner = sorted(paired_below(block, is_paired), key=lambda b: b.first)
         at = block.first
         for child in [*inner, None]:
             stop = child.first if child else block.last + 1
@@ -290,6 +294,18 @@ class FileMatch:
                 )
         return a, b, c, d
 
+    def out_of_order(self, frame: PairedLines, position: int) -> int:
+        """Return the position in new of a line that went past others; -1 for none.
+
+        The only one left that is the same, or that gives a value to the same name.
+        """
+        if frame.strays is None:
+            old = [i.first if i.first == i.last else -1 for i in frame.old]
+            new = [i.first if i.first == i.last else -1 for i in frame.new]
+            texts = self.old.text, self.new.text
+            frame.strays = find_strays(*texts, old, new, frame.pairs, self.weight)
+        return frame.strays.get(position, -1)
+
 
 def _settle(
     pairs: dict[int, int],
@@ -313,21 +329,6 @@ def _settle(
             and new[near] == key
         ):
             pairs[i] = near
-
-
-def _walk(block: Block) -> Iterator[Block]:
-    yield block
-    for child in block.children:
-        yield from _walk(child)
-
-
-def _paired_below(block: Block, is_paired: Callable[[Block], bool]) -> Iterator[Block]:
-    """Yield the outermost paired definitions inside a block."""
-    for child in block.children:
-        if is_paired(child):
-            yield child
-        else:
-            yield from _paired_below(child, is_paired)
 
 
 def _named(blocks: Iterable[Block]) -> dict[bytes, list[Block]]:

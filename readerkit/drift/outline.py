@@ -8,6 +8,7 @@ alone. No parser: one of each language would cost more than it finds.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from readerkit.drift.text import FileText
@@ -166,3 +167,19 @@ def _left_open(line: bytes) -> bytes:
         elif quote == found[0]:
             quote = b""
     return quote
+
+
+def walk(block: Block) -> Iterator[Block]:
+    """Yield a block and all that are inside it."""
+    yield block
+    for child in block.children:
+        yield from walk(child)
+
+
+def paired_below(block: Block, is_paired: Callable[[Block], bool]) -> Iterator[Block]:
+    """Yield the outermost paired definitions inside a block."""
+    for child in block.children:
+        if is_paired(child):
+            yield child
+        else:
+            yield from paired_below(child, is_paired)

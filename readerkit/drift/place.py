@@ -8,26 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from readerkit.drift.ends import JUMP, Edge, by_statement, has_other_target
 from readerkit.drift.match import FileMatch, PairedLines
 from readerkit.drift.outline import Block
 
 _MAX_STATEMENT = 30
-_JUMP = 80
-"""So many lines may come between two lines of a span that stay one span."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """An end of a span in new, and what it rests on."""
-
-    line: int
-    exact: bool
-    likeness: float
-    """Of the line itself: 1 where it is the same."""
-    slack: int
-    """How many lines it could as well be."""
-    margin: float = 0.0
-    """Of an edited line: how much less alike the next best line is."""
+_GIVEN = 0.5
+"""How alike two lines are taken to be that give a value to the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +49,14 @@ class Candidate:
     """Whether the file it was in is no more."""
     path_likeness: float = 1.0
     """How much of the path is the same, 0 to 1."""
+    home: float = 1.0
+    """How much of the old file's lines is in this one, 0 to 1."""
+    other_target: bool = False
+    """Whether its first line was edited and gives a value to another name now."""
+    stated: float = 0.0
+    """How alike the line is that begins what the span ends with; 0 where none is."""
+    grown: int = 0
+    """How many lines the end of that statement is behind what the lines alone say."""
 
 
 def place(match: FileMatch, first: int, last: int) -> Candidate | None:
@@ -80,9 +75,14 @@ def place(match: FileMatch, first: int, last: int) -> Candidate | None:
         head = other.head if first == block.head else other.first
         start = Edge(head, start.exact, start.likeness, 0)
         end = Edge(other.last, end.exact and end.line == other.last, end.likeness, 0)
+    stated, grown = 0.0, 0
+    if not whole:
+        by_lines = end
+        end, stated = by_statement(match, first, last, start, end)
+        grown = end.line - by_lines.line
     if end.line < start.line:
         return None
-    if not whole:
+    if not whole and not stated:
         end = _closed(match, first, last, start, end)
     frame, _ = match.frame_of.get(first, (None, 0))
     share, kept = _kept(match, weights, start.line, end.line, total)
@@ -105,6 +105,9 @@ def place(match: FileMatch, first: int, last: int) -> Candidate | None:
             _is_at(match, first - 1, start.line - 1),
             _is_at(match, last + 1, end.line + 1),
         ),
+        other_target=not start.exact and has_other_target(match, first, start.line),
+        stated=stated,
+        grown=grown,
     )
 
 
@@ -126,7 +129,7 @@ def _chain(
         image = match.image.get(n)
         if image is None or not weights[n]:
             continue
-        if low < 0 or not high < image <= high + _JUMP:
+        if low < 0 or not high < image <= high + JUMP:
             low, weight = image, 0.0
         high, weight = image, weight + weights[n]
         if weight > best_weight:
@@ -173,7 +176,7 @@ def _next_edge(
 
 
 def _near(line: int, chain: tuple[int, int] | None) -> bool:
-    return chain is None or chain[0] - _JUMP <= line <= chain[1] + _JUMP
+    return chain is None or chain[0] - JUMP <= line <= chain[1] + JUMP
 
 
 def _in_gap(
@@ -186,13 +189,18 @@ def _in_gap(
     *,
     down: bool,
 ) -> Edge | None:
+    line = first if down else last
     a, b, c, d = match.gap(frame, position)
     edit = frame.edits.get(position)
     if edit:
-        new = frame.new[edit.first if down else edit.last]
-        line = new.first if down else new.last
-        if _near(line, chain):
-            return Edge(line, False, edit.likeness, 0, edit.likeness - edit.rival)
+        item = frame.new[edit.first if down else edit.last]
+        new = item.first if down else item.last
+        if _near(new, chain):
+            return Edge(new, False, edit.likeness, 0, edit.likeness - edit.rival)
+    again = match.out_of_order(frame, position)
+    if again >= 0 and _near(new := frame.new[again].first, chain):
+        is_same = match.old.text.keys[line] == match.new.text.keys[new]
+        return Edge(new, False, 1.0 if is_same else _GIVEN, 0)
     step = 1 if down else -1
     # Inwards: the next line of the span that has a place, or the end of the gap.
     inner = position

@@ -43,6 +43,11 @@ class FileText:
         return [key_of(line) for line in self.lines]
 
     @cached_property
+    def key_set(self) -> frozenset[bytes]:
+        """The different keys."""
+        return frozenset(self.keys)
+
+    @cached_property
     def indents(self) -> list[int]:
         """How far each line is indented, in columns; -1 where it is blank."""
         found = []

@@ -7,6 +7,7 @@ from typing import Literal
 
 from readerkit.drift.confidence import chance, features, gone_chance, gone_features
 from readerkit.drift.corpus import Corpus
+from readerkit.drift.left import left_of
 from readerkit.drift.place import Candidate
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath
@@ -14,6 +15,8 @@ from readerkit.model.git_names import TreePath
 Status = Literal["same", "moved", "edited", "gone", "unsure"]
 SURE = 0.92
 SURELY_GONE = 0.9
+_CLEAR = 0.97
+"""Nobody asks whether a span is gone that has so likely a place."""
 _MAX_CLOSING = 12
 """Lines behind a place in which a bracket that it opens is looked for."""
 """From these chances on a verdict is given; below, it is said to be unsure."""
@@ -59,7 +62,9 @@ def decide(span: Span, candidates: list[Candidate], corpus: Corpus) -> Carried:
         key=lambda row: (-row[0], -row[2].path_likeness),
     )
     best, marks, found = ranked[0] if ranked else (0.0, None, None)
-    gone = gone_chance(gone_features(best, marks))
+    gone = 0.0
+    if best <= _CLEAR:
+        gone = gone_chance(gone_features(best, marks, left_of(span, corpus)))
     if found is not None and (best >= SURE or (gone < SURELY_GONE and best >= gone)):
         to = _closed(span, found, corpus)
         status = _status(span, to, corpus) if best >= SURE else "unsure"
