@@ -27,9 +27,16 @@ class Edge:
 
 def has_other_target(match: FileMatch, old: int, new: int) -> bool:
     """Tell whether an edited line gives a value to another name now."""
-    was = target_of(match.old.text.lines[old])
-    now = target_of(match.new.text.lines[new])
-    return bool(was and now) and was != now
+    one, other = match.old.text.lines[old], match.new.text.lines[new]
+    was, now = target_of(one), target_of(other)
+    if not was or not now or was == now:
+        return False
+    # The same value under another name: it was renamed, and is no sibling.
+    return _value_of(one) != _value_of(other)
+
+
+def _value_of(line: bytes) -> bytes:
+    return b"".join(line.partition(b"=")[2].split())
 
 
 def by_statement(
