@@ -6,6 +6,8 @@ Every grammar comes in its own package; nothing is fetched at run time.
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
@@ -19,6 +21,10 @@ from readerkit.model.code_languages import (
     Language,
     language_of,
 )
+
+_CAPTURE = re.compile(r"@([\w.-]+)")
+_ASIDE = re.compile(r";[^\n]*|\(#[^()]*\)")
+"""A comment, or a condition, in a query."""
 
 
 @cache
@@ -79,6 +85,29 @@ def marks_query(language: Language) -> tree_sitter.Query:
     packages = language.marks or (language.package,)
     texts = [_query_text(package, "highlights.scm") for package in packages]
     return query(language, "\n".join(texts))
+
+
+@cache
+def chosen_marks(
+    language: Language, wanted: Callable[[str], bool]
+) -> tree_sitter.Query:
+    """Return the same query without the patterns of which no capture is wanted.
+
+    It is another query than :func:`marks_query` gives, since a pattern that is turned
+    off stays off.
+    """
+    packages = language.marks or (language.package,)
+    texts = [_query_text(package, "highlights.scm") for package in packages]
+    text = "\n".join(texts)
+    found = tree_sitter.Query(grammar(language), text)
+    whole = text.encode()
+    for number in range(found.pattern_count):
+        begin = found.start_byte_for_pattern(number)
+        pattern = whole[begin : found.end_byte_for_pattern(number)].decode()
+        names = _CAPTURE.findall(_ASIDE.sub("", pattern))
+        if not any(map(wanted, names)):
+            found.disable_pattern(number)
+    return found
 
 
 @cache

@@ -230,8 +230,13 @@ def hold_claims(
     library: Library,
     upstream: Upstream | None,
     entries: Sequence[Claimable] | None = None,
+    *,
+    lacking: bool = True,
 ) -> HeldClaims:
-    """Hold the claims of a book, of one upstream of it, or of these entries alone."""
+    """Hold the claims of a book, of one upstream of it, or of these entries alone.
+
+    What no claim covers is looked for where ``lacking`` asks for it.
+    """
     ground = open_ground(library)
     if entries is None:
         claims = claims_of(library, upstream, ground)
@@ -239,9 +244,9 @@ def hold_claims(
     else:
         claims = [each for entry in entries for each in sentences(entry)]
     held = [(each, hold(each.claim, ground)) for each in claims]
-    lacking = [
+    unclaimed = [
         (entry.id, part.place, each)
-        for entry in entries
+        for entry in (entries if lacking else ())
         for part in entry.claimed()
         for each in unproved(part)
     ]
@@ -254,7 +259,7 @@ def hold_claims(
     }
     mine = frozenset(note.id for note in book.annotations.values() if note.mine)
     living = frozenset(each.name for each in chosen_locks if each.is_living)
-    return HeldClaims(held, lacking, locks, mine, living)
+    return HeldClaims(held, unclaimed, locks, mine, living)
 
 
 def print_claims(found: dict[str, Any]) -> None:

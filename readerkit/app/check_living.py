@@ -113,19 +113,23 @@ def edited_code(
 
 def told_reader(
     faults: Iterable[ContentFault], lock: Lock, anchored: Mapping[str, Annotation]
-) -> list[ContentFault]:
-    """Return faults of anchors, each with who read the note last, and where."""
+) -> tuple[list[ContentFault], int]:
+    """Return faults of anchors, each with who read the note last, and where.
+
+    And how many are of notes that were read once, so that their code was there.
+    """
     by_place = {
         (note.place.file, note.place.line): lock.anchors[name]
         for name, note in anchored.items()
         if name in lock.anchors and lock.anchors[name].reviewed
     }
-    told = []
+    told, lost = [], 0
     for fault in faults:
         was = by_place.get((fault.file, fault.line))
         more = f"\n    {_reviewed(was)}: {was.span}" if was else ""
         told.append(fault._replace(what=fault.what + more))
-    return told
+        lost += was is not None
+    return told, lost
 
 
 def _reviewed(was: LockedAnchor) -> str:

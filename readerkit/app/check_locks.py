@@ -127,11 +127,12 @@ def check(
     *,
     strict: bool,
     claims: bool = False,
+    lacking: bool = True,
 ) -> None:
     """Hold one upstream's notes, or the whole book, and report what is wrong.
 
     With ``strict`` that is a note that nobody reviewed, and with ``claims`` too every
-    sentence that nothing proves.
+    sentence that nothing proves; these are looked for where ``lacking`` asks for it.
     """
     book = library.book
     opened: dict[str, Sources] = {}
@@ -159,14 +160,14 @@ def check(
         report.faults += beside.faults
     note_progress("holding the claims")
     try:
-        held = hold_claims(library, upstream)
+        held = hold_claims(library, upstream, lacking=lacking)
     except ContentError as error:  # a chapter or a quiz that cannot be read
         report.add(error)
         return
     report.claims = held.to_plain()
     report.faults += held.faults()
     report.still_true = [*held.differences()]
-    report.to_do = [*held.to_do()]
+    report.to_do += held.to_do()
     if strict and claims:
         report.unreviewed += held.unproved_faults()
 
@@ -179,13 +180,14 @@ def _check_notes(
     anchored = {each.id: each for each in book.anchored_in(upstream.name)}
     notes, faults = resolve_each(book, sources, anchored.values())
     if upstream.is_living:
-        faults = told_reader(faults, library.lock(upstream), anchored)
+        lock_now = library.lock(upstream)
+        faults, lost = told_reader(faults, lock_now, anchored)
+        report.to_do += [_follow(upstream, lost)] if lost else []
     report.faults += faults
     result: dict[str, Any] = {"upstream": upstream.name, "anchors": len(notes)}
     is_locked = upstream.is_locked
     differences: dict[str, str] = {}
     if upstream.is_living:
-        lock_now = library.lock(upstream)
         differences = not_locked(lock_now, notes)
         report.edited += edited_code(lock_now, notes, sources)
     elif is_locked and not sources.is_absent:
@@ -220,6 +222,15 @@ def _check_notes(
         floating = [n.annotation for n in notes if n.state == "floating"]
         report.unreviewed += [a.place.fault(f"{a.id}: {what}") for a in floating]
     return [note for note in notes if note.annotation.id in book.annotations]
+
+
+def _follow(upstream: Upstream, lost: int) -> str:
+    are = "note does" if lost == 1 else "notes do"
+    return (
+        f"{lost} {are} not find the code that was reviewed: where it was moved or "
+        f"renamed, {typed('drift', upstream.name)} says where it is now, and --apply "
+        "follows it"
+    )
 
 
 def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, str]:

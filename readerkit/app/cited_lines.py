@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from readerkit.app.folders import PACKAGE, cache_folder, read_at_most
+from readerkit.app.folders import BUILT_SITE, PACKAGE, cache_folder, read_at_most
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.messages import QuestionLeftOut
@@ -18,9 +18,6 @@ from readerkit.wording.next_command import typed
 if TYPE_CHECKING:
     from readerkit.anchors import SourceFile
     from readerkit.upstreams import Upstream
-
-BUILT_SITE = Path("build/site")
-"""Where ``readerkit site build`` writes, unless it is told otherwise."""
 
 
 class SourceLines:
@@ -73,9 +70,10 @@ class SourceLines:
         A mini is a file here, and has no other address.
         """
         page, _, fragment = place.page.partition("#")
-        built = BUILT_SITE.absolute() / unquote(page)
-        if built.is_file():
-            return f"{built.as_uri()}#{fragment}"
+        for folder in (Path(), self._banks.root):
+            built = (folder / BUILT_SITE).absolute() / unquote(page)
+            if built.is_file():
+                return f"{built.as_uri()}#{fragment}"
         if place.blob:
             return self.permalink(place)
         top = self._mini_top(place.path)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from readerkit.budget import Ledger
 
 PACKAGE = Path(__file__).resolve().parent.parent
+BUILT_SITE = Path("build/site")
+"""Where a site is written: in the folder of a named book, else where one stands."""
 
 
 def shipped_book() -> Path:

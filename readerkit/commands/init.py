@@ -156,21 +156,22 @@ def _check_name(given: str) -> None:
 
 
 def _build_site(root: Path) -> Path:
+    from readerkit.app.folders import BUILT_SITE
     from readerkit.app.library import open_library
-    from readerkit.site.build import BuildCache, make_site, rendered
+    from readerkit.site.build import BuildCache, Rendered, make_site
     from readerkit.site.inputs import find_inputs
     from readerkit.site.publish import check_place, publish
     from readerkit.system.garbage import uncollected
     from readerkit.system.status import Status
 
-    place, status, inputs = root / "build" / "site", Status(), find_inputs(root)
+    place, status, inputs = root / BUILT_SITE, Status(), find_inputs(root)
     check_place(place)
     today = inputs.made_from()
     with uncollected():
-        made = make_site(open_library(root), inputs, BuildCache(), status=status)
-        files = rendered(made, status)
+        cache = BuildCache(is_last=True)
+        made = make_site(open_library(root), inputs, cache, status=status)
+        publish(place, Rendered(made, status), {**today, **inputs.served()})
     status.clear()
-    publish(place, files, {**today, **inputs.served()})
     return place
 
 

@@ -34,7 +34,8 @@ _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
 @click.option(
     "--kind",
     type=click.Choice(["citation", "note", "pitfall"]),
-    help="A design decision, how to read the lines, or a trap; by default citation.",
+    help="A design decision, how to read the lines, or a trap: by default citation, or "
+    "note where the book has no references to cite.",
 )
 @click.option("--topic", help="The file it goes to: <topic>.yaml; by default my-notes.")
 @into_option
@@ -92,7 +93,9 @@ def note(
         draft = Draft(given.absolute(), again(given.absolute()))
     else:
         note_id = _free_id(note_id, library, target)
-        entry, form = make_form(note_id, kind or "citation", library, upstream, span)
+        entry, form = make_form(
+            note_id, kind or _usual_kind(library), library, upstream, span
+        )
         if only_print:
             click.echo(entry, nl=False)
             return
@@ -105,6 +108,11 @@ def note(
     )
     click.echo(f"wrote {target}")
     _show(upstream, *written)
+
+
+def _usual_kind(library: Library) -> str:
+    """Return the kind of most new notes: a citation wants a reference."""
+    return "citation" if library.book.references else "note"
 
 
 def _take(
@@ -173,8 +181,29 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
         raise click.UsageError(
             f"FILE:LINES: got '{place}', expected path:12 or path:12-20"
         )
-    first = int(match["first"])
-    return find_lines(match["path"], first, int(match["last"] or first), library)
+    path, first = _in_repository(match["path"], library), int(match["first"])
+    last = int(match["last"] or first)
+    if last < first:
+        raise click.UsageError(
+            f"FILE:LINES: got '{place}', expected the first line before the last"
+        )
+    return find_lines(path, first, last, library)
+
+
+def _in_repository(path: str, library: Library) -> str:
+    """Return a path from the top of the repository that a book stands in.
+
+    What a shell completes or an editor copies is a path from here, or from the root.
+    """
+    from readerkit.upstreams.here import top_of
+
+    living = [each for each in library.book.upstreams.values() if each.is_living]
+    if any(path in library.sources(each).paths for each in living):
+        return path
+    top, real = top_of(library.root), Path(path).resolve()
+    if living and real.is_file() and real.is_relative_to(top):
+        return real.relative_to(top).as_posix()
+    return path
 
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from readerkit.app.folders import BUILT_SITE
 from readerkit.commands.options import book_option
 from readerkit.system.status import Status
 from readerkit.terminal.group import NamingGroup
@@ -34,9 +35,8 @@ def site() -> None:
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("build/site"),
-    show_default=True,
-    help="The folder of the site; it is replaced as a whole.",
+    help="The folder of the site, which is replaced as a whole: by default "
+    "build/site, in the folder of a book that you name.",
 )
 @click.option(
     "--own",
@@ -44,7 +44,7 @@ def site() -> None:
     help="Questions on your ledger, labs and comparisons, too: for you alone.",
 )
 @book_option
-def build(output: Path, own: bool, book: Path | None) -> None:
+def build(output: Path | None, own: bool, book: Path | None) -> None:
     """Write the site: it opens from disk, and from any folder of a server.
 
     With --own its quiz asks about your own figures as they are now; a site that others
@@ -63,7 +63,7 @@ def build(output: Path, own: bool, book: Path | None) -> None:
 
     status = Status()
     status.show("site: looking at what has changed")
-    place = output.absolute()
+    place = (output or (book or Path()) / BUILT_SITE).absolute()
     inputs = find_inputs(book)
     own_asked = _own_asked(inputs.book) if own else {}
     built, today = read_built(place), inputs.made_from()
@@ -75,7 +75,11 @@ def build(output: Path, own: bool, book: Path | None) -> None:
         click.echo(f"{built.files} files, nothing changed")
     else:
         from readerkit.app.library import open_library
-        from readerkit.site.build import BuildCache, make_site, rendered
+        from readerkit.site.build import (
+            BuildCache,
+            Rendered,
+            make_site,
+        )
         from readerkit.site.publish import check_place, publish
         from readerkit.system.garbage import uncollected
 
@@ -84,13 +88,13 @@ def build(output: Path, own: bool, book: Path | None) -> None:
             made = make_site(
                 open_library(book),
                 inputs,
-                BuildCache(),
+                BuildCache(is_last=True),
                 status=status,
                 own_asked=own_asked,
             )
-            files = rendered(made, status)
+            files = Rendered(made, status)
+            written = publish(place, files, {**today, **inputs.served()})
         status.clear()
-        written = publish(place, files, {**today, **inputs.served()})
         why = f": {tell(changed)}" if changed else ""
         click.echo(
             f"{counted(len(files), 'file')}, {len(written)} of them written{why}"

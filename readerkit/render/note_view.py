@@ -139,6 +139,8 @@ def _paragraphs(
         count = len({claim.says for claim in annotation.claims})
         shown = typed("annotate", annotation.id, "--claims")
         told = say("{count} passages, shown by {command}")
+        if count == 1:
+            told = say("one passage, shown by {command}")
         words = told.format(count=count, command=shown)
         if any(map(MARK.search, annotation.texts.values())):
             words = f"{PROVED} {words}"

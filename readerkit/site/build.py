@@ -71,6 +71,8 @@ class BuildCache:
     records: dict[str, Record] = field(default_factory=dict)
     rendered: dict[str, tuple[Any, bytes]] = field(default_factory=dict)
     """By address: what a page is made of, and the page."""
+    is_last: bool = False
+    """Whether no other build follows, so that no page is kept."""
     proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
     """By the digest of all files, and the key of a claim."""
     templates: Templates | None = None
@@ -79,6 +81,8 @@ class BuildCache:
 
     def rendered_page(self, page: Page) -> bytes:
         """Return a page: the one of before, where it is made of the same."""
+        if self.is_last:
+            return page.render()
         known = self.rendered.get(page.address)
         if known is None or known[0] != page.made_of:
             known = self.rendered[page.address] = (page.made_of, page.render())
@@ -157,13 +161,30 @@ def _say_nothing(doing: str, done: int, of: int) -> None:
     """Serve whoever builds again and again: there is nobody who waits."""
 
 
-def rendered(files: Files, status: Status) -> dict[str, bytes]:
-    """Return every file of a site."""
-    made = {}
-    for done, (address, make) in enumerate(files.items()):
-        status.show("site: writing pages", done, len(files))
-        made[address] = make()
-    return made
+@dataclass(slots=True)
+class Rendered(Mapping[str, bytes]):
+    """Every file of a site, each rendered when it is asked for, and not kept.
+
+    All of them together weigh what the site does; who writes them needs one at a time.
+    """
+
+    files: Files
+    status: Status
+    done: int = 0
+
+    def __getitem__(self, address: str) -> bytes:
+        """Render a file, and show how far it is."""
+        self.status.show("site: writing pages", self.done, len(self.files))
+        self.done += 1
+        return self.files[address]()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the address of each."""
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.files)
 
 
 def _proofs(
@@ -248,7 +269,7 @@ def make_site_model(
     for note in notes.values():  # they have a page, with nothing but notes on it
         if note.annotation.upstream in absent:
             file = note.annotation.upstream, note.span.path
-            sheets[file], links[file] = Sheet(Drawn([]), Names()), {}
+            sheets[file], links[file] = Sheet(Drawn(), Names()), {}
     evidence = read_evidence(library, build_cache.records)
     spanish, banks = read_words(), read_banks(library.root)
     return SiteModel(

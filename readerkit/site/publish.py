@@ -80,9 +80,12 @@ def _files(folder: Path) -> Iterator[str]:
 
 def _fill(aside: Path, site: Path, files: Mapping[str, bytes]) -> list[str]:
     written = []
-    for folder in sorted({path.rpartition("/")[0] for path in files}):
-        (aside / folder).mkdir(parents=True, exist_ok=True)
+    folders = {""}
     for path, data in files.items():
+        folder = path.rpartition("/")[0]
+        if folder not in folders:
+            (aside / folder).mkdir(parents=True, exist_ok=True)
+            folders.add(folder)
         old = site / path
         if not (_is_same(old, data) and _link(old, aside / path)):
             (aside / path).write_bytes(data)

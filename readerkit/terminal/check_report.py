@@ -43,7 +43,8 @@ def check_and_print(
         if upstream and (upstream in library.book.annotations):
             raise click.UsageError("--check is for a whole upstream: leave out the ID")
         chosen = library.upstream(upstream) if upstream else None
-        check(library, chosen, report, strict=strict, claims=claims)
+        lacking = claims or form == "json"
+        check(library, chosen, report, strict=strict, claims=claims, lacking=lacking)
     except ReaderkitError as error:  # a book that cannot be opened has faults too
         report.add(error)
     with printing():

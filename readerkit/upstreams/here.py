@@ -7,6 +7,7 @@ import takes longer than a check may. Still no hook, no monitor of it is started
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -75,10 +76,18 @@ def living_files(book: Path, upstream: Upstream) -> LivingFiles:
         return LivingFiles(frozenset(blobs), lambda path: _blob(top, blobs, path))
     found = (
         path
-        for path in _included(_names(top), upstream, own)
-        if os.path.isfile(top / path) and not os.path.islink(top / path)  # noqa: PTH113, PTH114  thousands
+        for path in _included(_names(top, upstream), upstream, own)
+        if _is_file(f"{top}/{path}")
     )
     return LivingFiles(frozenset(found), lambda path: read_file(top, path))
+
+
+def _is_file(path: str) -> bool:
+    """Tell whether there is a file, and no link to one."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def submodules_of(top: Path) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from readerkit.render.html.escape import Escaping, attribute, escaping
 from readerkit.xref.colours import Colours, find_colours
@@ -36,21 +37,32 @@ _BETWEEN = re.compile(rb"</b>( +)<b>|<([iu])></\2>")
 class Drawn:
     """The lines of one file, coloured, with names that may become links."""
 
-    lines: list[bytes]
+    text: bytes = b""
+    """As one, because a million lines of their own weigh more than what they say."""
+    count: int = 0
+
+    @classmethod
+    def of(cls, text: bytes) -> Drawn:
+        """Return the lines of a text; behind its last line end is none."""
+        ends = text.count(b"\n")
+        return cls(text, ends + (not text.endswith(b"\n") and text != b""))
+
+    @property
+    def lines(self) -> tuple[bytes, ...]:
+        """Each line by itself."""
+        return _cut(self)
+
+
+@lru_cache(8)
+def _cut(drawn: Drawn) -> tuple[bytes, ...]:
+    return tuple(drawn.text.split(b"\n")[: drawn.count])
 
 
 def draw_plain(data: bytes) -> Drawn:
     """Return the lines of a file as they are."""
     safe = escaping(data)
     text = safe.piece(safe.data) if safe.piece else safe.data
-    return Drawn(_lines(safe.finish(text)))
-
-
-def _lines(text: bytes) -> list[bytes]:
-    lines = text.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    return lines
+    return Drawn.of(safe.finish(text))
 
 
 UseLink = Callable[[str, str], Iterable[tuple[int, str]]]
@@ -74,7 +86,7 @@ def draw(data: bytes, names: Names, colours: Colours | None = None) -> Drawn:
         pieces.append((use.start, use.end, opening, _END))
     pieces.sort()
     text = _BETWEEN.sub(rb"\1", b"".join(_marked(safe, pieces)))
-    return Drawn(_lines(safe.finish(text)))
+    return Drawn.of(safe.finish(text))
 
 
 def _marked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,7 +74,7 @@ def _lines(
     ran = frozenset().union(*model.ran.get(file, {}).values())
     page = addresses.to_root(address) + addresses.href(addresses.source_page(*file))
     out = []
-    drawn = _dedented([sheet.drawn.lines[number - 1] for number in numbers])
+    drawn = _dedented(sheet.drawn.lines[numbers.start - 1 : numbers.stop - 1])
     for number, line in zip(numbers, drawn, strict=True):
         kind = "l ran" if number in ran else "l"
         site = f"{file[0]}:{file[1]}:{number}"
@@ -103,7 +104,7 @@ def line_text(model: SiteModel, file: File, number: int) -> Markup:
     return Markup(line.decode("utf-8", "replace"))
 
 
-def _dedented(lines: list[bytes]) -> list[bytes]:
+def _dedented(lines: Sequence[bytes]) -> list[bytes]:
     """Return lines without the indentation that all of them share."""
     indents = [len(line) - len(line.lstrip(b" ")) for line in lines if line.strip()]
     return [line[min(indents, default=0) :] for line in lines]

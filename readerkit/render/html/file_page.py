@@ -95,7 +95,7 @@ def file_page(model: SiteModel, file: File) -> FilePage:
         rights=rights(model, upstream, file[1]),
         warning=_warning(model, file),
         others=rights_of(model, (name for name in shown if name != file[0])),
-        line_count=len(model.sheets[file].drawn.lines),
+        line_count=model.sheets[file].drawn.count,
         uses=addresses.uses_page(*file) if has_uses else "",
         ran_in=ran_in(model, file),
         classes=tuple(

@@ -234,4 +234,4 @@ class QuizPage:
         same = not place.blob or (
             lock is not None and lock.files.get(place.path) == place.blob
         )
-        return sheet is not None and same and place.last <= len(sheet.drawn.lines)
+        return sheet is not None and same and place.last <= sheet.drawn.count

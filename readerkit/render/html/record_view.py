@@ -233,7 +233,7 @@ def _pieces(
     """Yield the lines around each site, pieces in the order of their first event."""
     for group in sorted(_near(sites), key=lambda near: min(map(sites.index, near))):
         upstream, path = group[0].upstream, group[0].path
-        count = len(model.sheets[upstream, path].drawn.lines)
+        count = model.sheets[upstream, path].drawn.count
         first = max(1, group[0].line - AROUND)
         last = min(count, group[-1].line + AROUND)
         if first <= last:

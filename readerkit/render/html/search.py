@@ -266,9 +266,7 @@ def _files(model: SiteModel) -> dict[str, Any]:
         "upstreams": list(Counter(upstream for upstream, _ in model.sheets).items()),
         "paths": [visible(path) for _, path in model.sheets],
         "pages": packing.column(map(_unlike_path, model.sheets)),
-        "lines": packing.numbers(
-            len(sheet.drawn.lines) for sheet in model.sheets.values()
-        ),
+        "lines": packing.numbers(sheet.drawn.count for sheet in model.sheets.values()),
     }
 
 

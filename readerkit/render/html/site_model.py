@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
-from readerkit.anchors.highlight import highlight
+from readerkit.anchors.highlight import stretches
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book
 from readerkit.content.mirrors import MirrorSection
@@ -164,11 +164,8 @@ def names_by_tags(source: SourceFile) -> Names:
 
 def colours_by_marks(source: SourceFile) -> Colours:
     """Return the parts of a file that have a colour, in order."""
-    colours: Colours = {}
-    for mark in highlight(source, 1, len(source.raw_lines)):
-        kind = _KINDS.get(mark.kind) or _KINDS.get(mark.kind.partition(".")[0])
-        begin = source.line_starts[mark.line - 1]
-        end = begin + min(mark.end, len(source.raw_lines[mark.line - 1]))
-        if kind and begin + mark.start < end:
-            colours[begin + mark.start, end] = kind
-    return colours
+    return {(begin, end): kind for begin, end, kind in stretches(source, _kind)}
+
+
+def _kind(capture: str) -> str | None:
+    return _KINDS.get(capture) or _KINDS.get(capture.partition(".")[0])

@@ -153,7 +153,7 @@ def start_page(
     stop = model.notes.get(first_stop)
     pinned = [u for u in model.book.upstreams.values() if model.book.notes_on(u.name)]
     records = len(model.evidence)
-    lines = sum(len(sheet.drawn.lines) for sheet in model.sheets.values())
+    lines = sum(sheet.drawn.count for sheet in model.sheets.values())
     return {
         # A book of one's own is called by what it is on.
         "title": title or ", ".join(each.title for each in pinned),

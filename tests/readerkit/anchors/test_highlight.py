@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.highlight import Mark, highlight
+from readerkit.anchors.highlight import Mark, highlight, stretches
+from tests.readerkit.anchors.languages import SOURCES
 
 SOURCE = '''\
 """A module
@@ -79,3 +80,34 @@ def test_endless_line_is_shown_without_marks():
     data = b"x = 1\ny = " + b"f(" * 30_000 + b")" * 30_000 + b"\n"
     assert marked(data, 2, 2) == []
     assert (1, "1", "number") in marked(data, 1, 1)
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_what_is_wanted_is_as_all_marks_have_it(path):
+    """A page looks for a seventh of them, and colours the same bytes.
+
+    Apart from what a pattern calls otherwise later, without a colour: a type ``void``.
+    """
+    source = SourceFile(path, SOURCES[path])
+
+    def kind_of(kind: str) -> str | None:
+        family = kind.partition(".")[0]
+        return family if family in {"comment", "string", "keyword"} else None
+
+    starts, raw = source.line_starts, source.raw_lines
+    marks = highlight(source, 1, len(raw))
+    expected = {
+        (
+            starts[m.line - 1] + m.start,
+            starts[m.line - 1] + min(m.end, len(raw[m.line - 1])),
+            kind_of(m.kind),
+        )
+        for m in marks
+        if kind_of(m.kind)
+    }
+    expected = {each for each in expected if each[0] < each[1]}
+    found = set(stretches(source, kind_of))
+    more = {source.data[begin:end] for begin, end, _ in found - expected}
+    assert expected <= found
+    assert len(expected) > 2
+    assert more <= {b"void"}

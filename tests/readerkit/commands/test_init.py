@@ -273,3 +273,12 @@ def test_an_interrupted_one_leaves_nothing(in_it, monkeypatch, capsys):
     before = sorted(in_it.iterdir())
     assert run(capsys, "init").code == 130
     assert sorted(in_it.iterdir()) == before
+
+
+def test_the_site_is_built_again_where_init_built_it(in_it, capsys, monkeypatch):
+    """Not beside the code, where the next commit and the book itself would take it."""
+    run(capsys, "init")
+    again = run(capsys, "site", "build", "--book", "book")
+    assert "nothing changed" in again.out
+    assert f"open {in_it / 'book/build/site/index.html'}" in again.out
+    assert not (in_it / "build").exists()

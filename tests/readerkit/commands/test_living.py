@@ -205,3 +205,38 @@ def test_a_page_and_a_draft_are_of_today(kept, tmp_path):
     site = tmp_path / "site"
     assert kept("site", "build", "--output", str(site)).code == 0
     assert 'id="tries"' in (site / "read/app/src/app.py.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "typed", ["./src/app.py", "{}/src/app.py", "src/../src/app.py"]
+)
+def test_a_file_may_be_named_from_here_or_from_the_root(kept, monkeypatch, typed):
+    monkeypatch.chdir(kept.root)
+    done = kept("note", f"{typed.format(kept.root)}:1-2", "--print")
+    assert (done.code, done.err) == (0, "")
+    assert "file: src/app.py" in done.out
+
+
+def test_a_file_may_be_named_from_the_folder_it_is_in(kept, monkeypatch):
+    (kept.root / "src/deep").mkdir()
+    (kept.root / "src/deep/app.py").write_text("def deep():\n    return 1\n")
+    monkeypatch.chdir(kept.root / "src/deep")
+    done = kept("note", "app.py:1-2", "--print")
+    assert "file: src/deep/app.py" in done.out
+
+
+def test_a_book_without_references_is_asked_for_a_note(kept):
+    """A citation wants one, so that its form could not be filled in."""
+    assert "kind: note\n" in kept("note", "src/app.py:1-2", "--print").out
+    turned = kept("note", "src/app.py:9-2", "--print")
+    assert turned.code == 2
+    assert "got 'src/app.py:9-2', expected the first line before the last" in turned.err
+
+
+def test_a_name_that_is_gone_leads_to_drift(kept):
+    kept("annotate", "--update-lock")
+    kept.edit("def fetch_page", "def page_of")
+    red = kept("annotate", "--check")
+    assert red.code == 1
+    assert "1 note does not find the code that was reviewed: where it was" in red.err
+    assert f"readerkit drift app --book {kept.book} says where it is now" in red.err
