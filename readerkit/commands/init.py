@@ -158,9 +158,9 @@ def _check_name(given: str) -> None:
 def _build_site(root: Path) -> Path:
     from readerkit.app.folders import BUILT_SITE
     from readerkit.app.library import open_library
-    from readerkit.site.build import BuildCache, Rendered, make_site
+    from readerkit.site.build import BuildCache, make_site
     from readerkit.site.inputs import find_inputs
-    from readerkit.site.publish import check_place, publish
+    from readerkit.site.publish import Rendered, check_place, publish
     from readerkit.system.garbage import uncollected
     from readerkit.system.status import Status
 

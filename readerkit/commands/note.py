@@ -175,6 +175,7 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
 def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     """Return the upstream and the lines that ``FILE:LINES`` names."""
     from readerkit.app.new_note import find_lines
+    from readerkit.errors import ReaderkitError
 
     match = _LINES.fullmatch(place)
     if match is None:
@@ -184,9 +185,7 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     path, first = _in_repository(match["path"], library), int(match["first"])
     last = int(match["last"] or first)
     if last < first:
-        raise click.UsageError(
-            f"FILE:LINES: got '{place}', expected the first line before the last"
-        )
+        raise ReaderkitError(f"got '{place}', expected the first line before the last")
     return find_lines(path, first, last, library)
 
 

@@ -75,12 +75,8 @@ def build(output: Path | None, own: bool, book: Path | None) -> None:
         click.echo(f"{built.files} files, nothing changed")
     else:
         from readerkit.app.library import open_library
-        from readerkit.site.build import (
-            BuildCache,
-            Rendered,
-            make_site,
-        )
-        from readerkit.site.publish import check_place, publish
+        from readerkit.site.build import BuildCache, make_site
+        from readerkit.site.publish import Rendered, check_place, publish
         from readerkit.system.garbage import uncollected
 
         check_place(place)

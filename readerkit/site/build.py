@@ -161,32 +161,6 @@ def _say_nothing(doing: str, done: int, of: int) -> None:
     """Serve whoever builds again and again: there is nobody who waits."""
 
 
-@dataclass(slots=True)
-class Rendered(Mapping[str, bytes]):
-    """Every file of a site, each rendered when it is asked for, and not kept.
-
-    All of them together weigh what the site does; who writes them needs one at a time.
-    """
-
-    files: Files
-    status: Status
-    done: int = 0
-
-    def __getitem__(self, address: str) -> bytes:
-        """Render a file, and show how far it is."""
-        self.status.show("site: writing pages", self.done, len(self.files))
-        self.done += 1
-        return self.files[address]()
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the address of each."""
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        """Count them."""
-        return len(self.files)
-
-
 def _proofs(
     library: Library,
     sources: Mapping[str, Sources],

@@ -8,15 +8,43 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from readerkit.errors import ReaderkitError, StoreError
 from readerkit.model.freshness import MadeFrom
 from readerkit.site.inputs import STATE, files_made, state_of
+from readerkit.system.status import Status
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2, RENAME_SWAP of renamex_np
 _HERE = -100  # AT_FDCWD
+
+
+@dataclass(slots=True)
+class Rendered(Mapping[str, bytes]):
+    """Every file of a site, each rendered when it is asked for, and not kept.
+
+    All of them together weigh what the site does; who writes them needs one at a time.
+    """
+
+    files: Mapping[str, Callable[[], bytes]]
+    status: Status
+    done: int = 0
+
+    def __getitem__(self, address: str) -> bytes:
+        """Render a file, and show how far it is."""
+        self.status.show("site: writing pages", self.done, len(self.files))
+        self.done += 1
+        return self.files[address]()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the address of each."""
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.files)
 
 
 def publish(site: Path, files: Mapping[str, bytes], made_from: MadeFrom) -> list[str]:

@@ -76,7 +76,7 @@ def living_files(book: Path, upstream: Upstream) -> LivingFiles:
         return LivingFiles(frozenset(blobs), lambda path: _blob(top, blobs, path))
     found = (
         path
-        for path in _included(_names(top, upstream), upstream, own)
+        for path in _included(_names(top), upstream, own)
         if _is_file(f"{top}/{path}")
     )
     return LivingFiles(frozenset(found), lambda path: read_file(top, path))

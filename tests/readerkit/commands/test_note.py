@@ -533,7 +533,7 @@ def test_full_disk_keeps_the_old_file_and_the_text(desk, editor, drafts):
     [
         pytest.param("linear.py:99", "lines within 1 to 24", id="behind-the-end"),
         pytest.param("linear.py:0", "lines within 1 to 24", id="before-the-start"),
-        pytest.param("linear.py:9-3", "first before last", id="backwards"),
+        pytest.param("linear.py:9-3", "the first line before the last", id="backwards"),
         pytest.param("linear.py:20-25", "lines within 1 to 24", id="over-the-end"),
         pytest.param("linear.py:12", "holds no code: an anchor names", id="comment"),
         pytest.param("linear.py:19-20", "holds no code: an anchor names", id="blank"),
