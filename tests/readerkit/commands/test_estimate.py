@@ -11,7 +11,9 @@ import pytest
 from readerkit.app.catalog import find_model
 from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
+from readerkit.app.read_chapters import CHAPTERS
 from readerkit.commands.estimate import estimate
+from readerkit.content.inline_numbers import inline_numbers
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import most_loaded
 from readerkit.estimate.memory_timeline import timeline
@@ -20,7 +22,7 @@ from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import precision
 from readerkit.render.estimate_table import ONE_OF
 from readerkit.render.html.instrument_view import NUMBERS
-from tests.helpers import run, run_on_terminal, write_files
+from tests.helpers import ROOT, run, run_on_terminal, write_files
 from tests.readerkit.test_cli import README, imported
 
 SITE = work_out()
@@ -126,7 +128,10 @@ AS_IT_IS = re.compile(
 def test_what_estimates_print_has_its_spanish_and_nothing_else_has(capsys):
     words = read_words().estimates
     said = {text for one in MOMENTS for text in (one.name, one.what)}
-    said |= {*ONE_OF.values(), *(LAYOUT[name].means for name in NUMBERS)}
+    said |= {*ONE_OF, *ONE_OF.values(), *(LAYOUT[name].means for name in NUMBERS)}
+    chapters = [each.read_text("utf-8") for each in (ROOT / CHAPTERS).glob("*.md")]
+    units = {each.unit for text in chapters for each in inline_numbers(text)}
+    said |= units & words.keys()  # others are symbols, or the Spanish text has its own
     for line in EXAMPLES + MORE:
         plain = json.loads(run(capsys, *line.split()[1:], "--json").out)
         for one in plain.get("estimates", []):

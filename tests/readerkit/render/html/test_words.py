@@ -29,6 +29,7 @@ def test_a_sentence_is_told_once_where_both_languages_say_the_same():
     assert WORDS.text(lambda say: say("§ 3")) == Text("§ 3")
 
 
-def test_no_word_ends_the_element_that_hands_it_to_scripts():
-    packed = WORDS.for_scripts()
-    assert "<" not in packed and json.loads(packed) == {"</a>": "Tema"}
+def test_what_scripts_say_stands_before_the_script_that_says_it():
+    words, _, script = WORDS.before(lambda: b"run();").decode().partition(";\n")
+    assert json.loads(words.removeprefix("window.readerkitWords = ")) == WORDS.scripts
+    assert script == "run();"
