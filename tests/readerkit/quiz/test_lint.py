@@ -79,6 +79,15 @@ def test_fault_is_found(before, after, said):
     assert said in found(QUESTIONS.replace(before, after, 1))
 
 
+@pytest.mark.parametrize("value", [7, 8, 9])
+def test_what_is_wrong_for_one_value_of_a_parameter_is_found(value):
+    key = f"16 / (p - {value})"
+    bank = QUESTIONS.replace("choose: [7, 7]", "choose: [7, 8, 9]")
+    bank = bank.replace(KEY, f"{{value: {key}, unit")
+    said = found(bank.replace('"{16 * p} GB."', f'"{{{key}}} GB."'))
+    assert f"with p={value}: division by zero" in said
+
+
 def test_objective_without_questions_is_found():
     assert "no question asks for objective 'two'" in found(
         QUESTIONS.replace("objective: two", "objective: one")
