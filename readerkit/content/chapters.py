@@ -25,7 +25,7 @@ FENCES = (
     *("predict", "question", "mini", "tour"),
 )
 _FENCE = re.compile(rf"^```({'|'.join(FENCES)})\b *(.*)\n((?s:.*?))^```$", re.MULTILINE)
-_PARAGRAPH = re.compile(r"(?m)^(?!#|```)\S.*(?:\n(?!#)\S.*)*")
+_PARAGRAPH = re.compile(r"(?m)^(?!#|```)\S.*(?:\n(?!#)[^\S\n]*\S.*)*")
 
 
 class ScriptClaims(Model, frozen=True):

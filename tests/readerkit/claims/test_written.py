@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from readerkit.content.chapters import ChapterText
 from readerkit.content.parse_book import BookFile, read_book
 from tests.helpers import ANNOTATIONS, CONCEPTS, REFERENCES
 
@@ -113,3 +114,9 @@ def test_concepts_and_every_part_of_a_mirror_carry_claims():
         "mirrors/m.yaml:13:73: 'says' what no text says: got 'Six'",
         "mirrors/m.yaml:19:57: 'says' what no text says: got 'The why'",
     ]
+
+
+def test_the_indented_rest_of_an_item_belongs_to_its_paragraph():
+    text = "# Title\n\n- **One**: it holds\n  only the first.\n- Two.\n\n    code\n"
+    found = [each.text for each in ChapterText("title", "01-title.md", text).claimed()]
+    assert found == ["- **One**: it holds\n  only the first.\n- Two."]
