@@ -107,6 +107,7 @@ def _included(names: Iterable[str], upstream: Upstream, own: str) -> list[TreePa
         if name.startswith(own) or not upstream.includes(name):
             continue
         try:
+            name.encode()  # bytes that are no UTF-8 stand in no YAML
             found.append(parse_path(name))
         except ValueError:
             continue

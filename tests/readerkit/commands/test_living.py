@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,7 @@ def test_what_git_ignores_what_is_left_out_and_the_book_are_not_read(kept):
         },
     )
     (kept.root / "link.py").symlink_to("new.py")
+    (kept.root / os.fsdecode(b"caf\xe9.py")).write_text("d\n")
     assert "of 2 files" in kept("annotate", "app").out
 
 
