@@ -30,8 +30,8 @@ def print_drift(
     wrong = [each for each in found.claims.wrong if each.proof.state == "false"]
     lost = [each for each in found.claims.wrong if each.proof.state == "lost"]
     tell(
-        f"of the claimed sentences {found.claims.held} hold there, {len(wrong)} are no "
-        f"longer true, {len(lost)} cannot be held there"
+        f"claimed sentences: {found.claims.held} true there, {len(wrong)} no longer "
+        f"true, {len(lost)} that cannot be held there"
     )
     if moved := len(found.claims.moved):
         to_do = "" if applied else ": --apply writes what they name now"
