@@ -53,8 +53,11 @@ def find_lines(
     With ``only`` it is looked for in that upstream.
 
     Raises:
-        ReaderkitError: no such file, or several.
+        ReaderkitError: no such file, or several, or lines the wrong way round.
     """
+    if last < first:
+        typed = f"{path}:{first}-{last}"
+        raise ReaderkitError(f"got '{typed}', expected the first line before the last")
     files = [
         (upstream, known)
         for upstream in ([only] if only else library.book.upstreams.values())

@@ -175,7 +175,6 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
 def _find(place: str, library: Library) -> tuple[Upstream, Span]:
     """Return the upstream and the lines that ``FILE:LINES`` names."""
     from readerkit.app.new_note import find_lines
-    from readerkit.errors import ReaderkitError
 
     match = _LINES.fullmatch(place)
     if match is None:
@@ -183,10 +182,7 @@ def _find(place: str, library: Library) -> tuple[Upstream, Span]:
             f"FILE:LINES: got '{place}', expected path:12 or path:12-20"
         )
     path, first = _in_repository(match["path"], library), int(match["first"])
-    last = int(match["last"] or first)
-    if last < first:
-        raise ReaderkitError(f"got '{place}', expected the first line before the last")
-    return find_lines(path, first, last, library)
+    return find_lines(path, first, int(match["last"] or first), library)
 
 
 def _in_repository(path: str, library: Library) -> str:
