@@ -229,10 +229,12 @@ def test_where_the_command_is_killed_nothing_is_left(tmp_path):
     until = time.monotonic() + WAIT_S
     while sum("3123" in each for each in sleepers()) < 2 and time.monotonic() < until:
         time.sleep(0.05)
+    assert sum("3123" in each for each in sleepers()) >= 2
     process.kill()
     process.wait()
     while sleepers() and time.monotonic() < until:
         time.sleep(0.05)
+    assert not sleepers()
 
 
 def test_what_listens_on_this_machine_may_be_reached(tmp_path, capsys):
