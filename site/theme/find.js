@@ -7,6 +7,7 @@ window.readerkitIndex = function (data) {
   const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, mechanism: 1.2, page: 1.3, estimate: 1.6,
     beside: 1.2, tour: 1.2, question: 0.7, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
   const EXACT = 1, SAME = 0.7, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
+  const BRIEF = 300; // stems of a text of which each was meant
   const stop = new Set(data.stop.split(" "));
   const endings = data.endings.split(" ").sort(function (a, b) { return b.length - a.length; });
   const entries = [], stems = new Map(), stemOf = new Map();
@@ -37,6 +38,36 @@ window.readerkitIndex = function (data) {
   }
   // Letters only, to compare names however their words are joined.
   function letters(text) { return plain(text).replace(/[^\p{L}\p{N}]+/gu, ""); }
+  // Texts of which those with some letters, or of a length, are found at once: there are
+  // tens of thousands, and to ask each of them takes ten times as long.
+  function heap(texts) {
+    const whole = "\n" + texts.join("\n"), starts = [], ofLength = new Map();
+    let start = 1;
+    texts.forEach(function (text, number) {
+      starts.push(start);
+      start += text.length + 1;
+      const same = ofLength.get(text.length);
+      if (same) same.push(number);
+      else ofLength.set(text.length, [number]);
+    });
+    starts.push(start);
+    function having(part) {
+      const found = [];
+      let number = 0;
+      if (part) for (let at = whole.indexOf(part); at >= 0; at = whole.indexOf(part, starts[number] - 1)) {
+        while (starts[number + 1] <= at + 1) number += 1;
+        found.push(number);
+        number += 1;
+      }
+      return found;
+    }
+    return {
+      having: having,
+      begun: function (part) { return having("\n" + part); },
+      // Those that are as long, a letter longer or shorter.
+      about: function (length) { return [-1, 0, 1].flatMap(function (more) { return ofLength.get(length + more) || []; }); },
+    };
+  }
 
   // --- the index ---
   function say(number, key, weight) {
@@ -110,13 +141,20 @@ window.readerkitIndex = function (data) {
     add(kind, title, where, page, spanish);
   });
   // Each stem with the endings of its words, who says one of them, and how many entries lie between.
-  const saidBy = data.said.split(" ");
+  const sayers = data.said.split(" ").map(function (packed) {
+    let number = 0;
+    return numbers(packed).map(function (step) { return number += step; });
+  });
+  // A long text says much by chance: that it says a word, or all of them, tells less.
+  const said = entries.map(function () { return 0; });
+  sayers.forEach(function (who) { who.forEach(function (number) { said[number] += 1; }); });
+  const share = said.map(function (count) { return Math.min(1, Math.pow(BRIEF / count, 0.25)); });
   data.words.split(" ").forEach(function (group, at) {
     const [key, ...written] = group.split(",");
     for (const end of written.length ? written : [""]) stemOf.set(key + end, key);
-    let number = 0;
-    for (const step of numbers(saidBy[at])) say(number += step, key, KINDS[entries[number].kind]);
+    sayers[at].forEach(function (number) { say(number, key, KINDS[entries[number].kind]); });
   });
+  const firstFile = entries.length;
   files.forEach(function (file) { add("file", file.path.split("/").pop(), file.path, file.page); });
   let vocabulary;
   const meant = new Map(); // of each word typed: the next letter is of the last alone
@@ -128,9 +166,11 @@ window.readerkitIndex = function (data) {
     return { typed: typed.map(function (phrase) { return phrase.map(stem); }),
       said: said.filter(function (keys, at) { return typed[at].length === 1 || new Set(keys).size > 1; }) };
   });
-  let scores, covered, all, hasNames = false; // all: a word is as rare before the names come
+  let scores, covered, all, known, called, hasNames = false; // all: a word is as rare before the names come
   function size() {
     vocabulary = Array.from(stemOf.keys());
+    known = heap(vocabulary);
+    called = heap(entries.map(function (entry) { return entry.letters; }));
     meant.clear();
     all = Math.max(entries.length, data.names);
     scores = new Float64Array(entries.length);
@@ -177,22 +217,32 @@ window.readerkitIndex = function (data) {
     const parts = word.match(/\d+|\D+/g);
     if (parts.length > 1 && !stems.has(stem(word))) found.push([parts.map(stem), SAME]);
     const isKnown = stems.has(stem(word));
-    const seen = new Set([stem(word)]);
-    for (const other of vocabulary) {
+    const seen = new Set([stem(word)]), isLong = !isKnown && word.length > 3;
+    const alike = isLong ? known.having(word).concat(known.about(word.length)) : word.length > 2 ? known.begun(word) : [];
+    for (const number of new Set(alike.sort(function (one, other) { return one - other; }))) {
+      const other = vocabulary[number];
       const key = stemOf.get(other);
       if (seen.has(key)) continue;
       const sure = word.length > 2 && other.startsWith(word) ? BEGUN
-        : !isKnown && word.length > 3 && isNear(word, other) ? NEAR
-          : !isKnown && word.length > 3 && other.includes(word) ? WITHIN : 0;
+        : isLong && isNear(word, other) ? NEAR
+          : isLong && other.includes(word) ? WITHIN : 0;
       if (!sure || !stems.has(key)) continue;
       seen.add(key);
       found.push([[key], sure]);
     }
     return found;
   }
+  // The stem of a word, or of what it was to be: the one that most entries say.
+  function meantKey(word) {
+    if (stems.has(stem(word))) return stem(word);
+    const near = meanings(word).filter(function (each) { return each[1] === NEAR; });
+    return near.map(function (each) { return each[0][0]; }).reduce(function (best, key) {
+      return stems.has(best) && stems.get(best).who.length >= stems.get(key).who.length ? best : key;
+    }, stem(word));
+  }
   // Its words, those together that have another name: "gradient checkpointing".
   function terms(query) {
-    const list = words(query), keys = list.map(stem), kept = new Set(told(list)), found = [];
+    const list = words(query), keys = list.map(meantKey), kept = new Set(told(list)), found = [];
     for (let at = 0; at < list.length;) {
       let length = 1, others = [];
       same.forEach(function (idea) {
@@ -232,7 +282,7 @@ window.readerkitIndex = function (data) {
       });
     }
     term.means.forEach(function (each) { count(each[0], each[1]); });
-    term.also.forEach(function (phrase) { count(phrase, SAME); });
+    term.also.forEach(function (phrase) { count(phrase, term.means.length ? SAME : EXACT); });
     return best;
   }
 
@@ -266,6 +316,8 @@ window.readerkitIndex = function (data) {
     if (line.length) return { results: line.slice(0, LIMIT), wantsNames: false };
     const bare = query.replace(/\(.*$/, "").replace(/:\d*$/, ""); // without what is called with
     const list = terms(bare);
+    const touched = new Set(); // the entries that may be found
+    function touch(numbers) { numbers.forEach(function (number) { touched.add(number); }); }
     scores.fill(0);
     covered.fill(0);
     let most = 0, isSaid = true;
@@ -277,8 +329,9 @@ window.readerkitIndex = function (data) {
       best.forEach(function (value) { top = Math.max(top, value); });
       most += top;
       best.forEach(function (value, number) {
+        touched.add(number);
         scores[number] += value;
-        covered[number] += top;
+        covered[number] += top * (number in share ? share[number] : 1);
       });
     });
     const whole = letters(bare), isTyped = /[_.(A-Z]/.test(query);
@@ -290,9 +343,13 @@ window.readerkitIndex = function (data) {
         ...term.also.filter(function (phrase) { return phrase.length === 1; }).flat()]);
     });
     const typed = bare.trim().replace(/^(?:self|cls)\./, ""), tail = typed.slice(typed.lastIndexOf(".") + 1);
-    const found = [];
-    entries.forEach(function (entry, number) {
-      const isName = IS_NAME[entry.kind];
+    if (whole.length > 2) touch(called.having(whole));
+    if (isTyped) touch(called.having(letters(tail)));
+    if (isTyped) files.forEach(function (_, at) { touched.add(firstFile + at); });
+    if (isTypedAsCode && whole.length > 4) touch(called.about(whole.length));
+    const found = [], some = Uint32Array.from(touched).sort(); // those alike stay in the order of the index
+    some.forEach(function (number) {
+      const entry = entries[number], isName = IS_NAME[entry.kind];
       let value = most && scores[number] * Math.pow(covered[number] / most, 2) * (!isName || isCode ? 1 : aside);
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
@@ -304,7 +361,7 @@ window.readerkitIndex = function (data) {
     // Neither people's words nor names fill the list alone.
     const kept = [0, 0];
     const shown = found.filter(function (pair) { return (kept[IS_NAME[pair[1].kind] ? 1 : 0] += 1) <= LIMIT * 0.7; });
-    const isAnswered = isSaid && covered.some(function (part) { return part > most * 0.999; });
+    const isAnswered = isSaid && some.some(function (number) { return covered[number] > most * 0.999; });
     const wantsNames = !hasNames && (list.length < 2 || isTypedAsCode || !isAnswered);
     // A name's own line comes first once the names are here: nothing before them is the answer.
     const ready = wantsNames && isTypedAsCode ? [] : shown.slice(0, LIMIT);

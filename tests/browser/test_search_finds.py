@@ -1,4 +1,4 @@
-"""What the search finds: ninety questions, written down before it was asked them."""
+"""What the search finds: 120 questions, written down before it was asked them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def line_at(address):
     return unescape(re.sub("<[^>]+>", "", shown[0])) if shown else ""
 
 
-def test_of_ninety_questions_three_results_answer_all_but_three(site, open_page):
-    assert len(QUERIES) == 90
+def test_of_120_questions_three_results_answer_all_but_three(site, open_page):
+    assert len(QUERIES) == 120
     page = open_page(f"file://{site}/{START}", width=1440)
     missed = []
     for row in sorted(QUERIES, key=lambda row: row["kind"] == "spanish"):

@@ -153,6 +153,6 @@ def numbered(drawn: Drawn, classes: Mapping[int, str]) -> list[bytes]:
     """
     out = []
     for number, line in enumerate(drawn.lines, start=1):
-        kind = f' class="{classes[number]}"' if number in classes else ""
+        kind = f" class={attribute(classes[number])}" if number in classes else ""
         out.append(b"<div id=L%d%b>%b</div>\n" % (number, kind.encode(), line))
     return out

@@ -36,8 +36,9 @@ def both(text: Text, tag: str = "span") -> Markup:
         if " " not in text.en or (tag == "span" and text.en.startswith(_BLOCKS)):
             return text.en
         return Markup('<{0} lang="en">{1}</{0}>').format(tag, text.en)
-    one = '<{0} class="b" lang="en">{1}</{0}>'
-    other = '<{0} class="b" lang="es">{2}</{0}>'
+    # Without quotes: a page of code says some sixty phrases, each twice.
+    one = "<{0} class=b lang=en>{1}</{0}>"
+    other = "<{0} class=b lang=es>{2}</{0}>"
     return Markup(one + other).format(tag, text.en, text.es)
 
 

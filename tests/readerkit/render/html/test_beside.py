@@ -91,8 +91,8 @@ def test_an_event_that_no_line_of_a_side_issued_says_so(built, site, why):
         return with_events(record, upstream=(event,), stacks=stacks)
 
     html = built(change)
-    assert f'<span class="unplaced" hidden><span class="b" lang="en">{why}' in html
-    assert f'all-reduce: <span class="b" lang="en">{why}' in column(html, "up")
+    assert f'<span class="unplaced" hidden><span class=b lang=en>{why}' in html
+    assert f"all-reduce: <span class=b lang=en>{why}" in column(html, "up")
     assert "figure" not in column(html, "up")
     assert "sums.py:5-8" in column(html, "mini")
     assert "launch.py" not in html
@@ -261,7 +261,7 @@ ONE_LINE = """\
 def test_a_note_on_one_line_names_one_line(built):
     html = built(files={"annotations/sample/sum.yaml": ONE_LINE}, page=LINEAR)
     there = note(html, "sum")
-    assert 'linear.py.html#L17"><span class="b" lang="en">line</span>' in there
+    assert 'linear.py.html#L17"><span class=b lang=en>line</span>' in there
     assert "<code>lib/linear.py:17</code>" in there
     assert "17-17" not in there
 

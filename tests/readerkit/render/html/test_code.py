@@ -111,7 +111,7 @@ def test_code_in_a_string_is_code():
 
 def test_lines_have_addresses_and_classes():
     html = page("a\nb\n")
-    assert html == '<div id=L1>a</div>\n<div id=L2 class="t1">b</div>\n'
+    assert html == "<div id=L1>a</div>\n<div id=L2 class=t1>b</div>\n"
 
 
 def test_one_endless_line_is_coloured_as_any_other():

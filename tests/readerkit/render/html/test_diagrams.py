@@ -36,10 +36,10 @@ def test_a_diagram_is_drawn_in_both_languages(capsys, tmp_path):
     assert result.code == 0, result.err
     html = (site / "chapters" / "sums.html").read_text()
     figure = html.partition('<figure class="drawing">')[2].partition("</figure>")[0]
-    english, _, spanish = figure.partition('<div class="b" lang="es">')
+    english, _, spanish = figure.partition("<div class=b lang=es>")
     assert 'src="../diagrams/d.light.svg" alt="A sum goes."' in english
     assert 'src="../diagrams/d.es.dark.svg" alt="Va una suma."' in spanish
-    assert '<figcaption><span class="b" lang="en">A sum</span>' in figure
+    assert "<figcaption><span class=b lang=en>A sum</span>" in figure
     assert MISSING not in figure and OUTDATED not in figure
     drawn = (site / "diagrams" / "d.es.light.svg").read_text()
     assert "su mitad" in drawn and "its half" not in drawn

@@ -75,7 +75,7 @@ def beside(tmp_path, capsys):
 
 
 def spanish(html: str) -> list[str]:
-    found = re.findall(r'<\w+ class="b" lang="es">(.*?)</(?:span|div)>', html, re.S)
+    found = re.findall(r"<\w+ class=b lang=es>(.*?)</(?:span|div)>", html, re.S)
     return [re.sub(r"<math.*?</math>|<[^>]+>", "", each).strip() for each in found]
 
 

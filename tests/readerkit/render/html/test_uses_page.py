@@ -48,7 +48,7 @@ def section(pages, path, name):
     """What the page of uses says of a name, as a reader sees it."""
     html = pages[f"read/sample/lib/{path}.uses.html"]
     found = re.search(f'<section class="uses" id="{name}">(.*?)</section>', html, re.S)
-    english = re.sub(r'<span class="b" lang="es">.*?</span>', "", found[1])
+    english = re.sub(r"<span class=b lang=es>.*?</span>", "", found[1])
     return " ".join(re.sub(r"<[^>]*>", "", english).split())
 
 

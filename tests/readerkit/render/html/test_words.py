@@ -11,8 +11,8 @@ WORDS = Words({"Why": "Por qué", "note": "nota", "notes": "notas"}, {"</a>": "T
 
 def test_a_word_is_shown_in_one_language_at_a_time():
     html = WORDS.say("Why")
-    assert '<span class="b" lang="en">Why</span>' in html
-    assert '<span class="b" lang="es">Por qué</span>' in html
+    assert "<span class=b lang=en>Why</span>" in html
+    assert "<span class=b lang=es>Por qué</span>" in html
     marked = '<span lang="en">no such word &lt;b&gt;</span>'
     assert WORDS.say("no such word <b>") == marked
 
