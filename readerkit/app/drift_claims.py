@@ -65,7 +65,13 @@ class ClaimMover:
         ``proof`` is what holding it as it is gave there.
         """
         claim = sentence.claim
-        if proof.state != "lost" and (proof.state, claim.kind) != ("false", "uses"):
+        is_wide = claim.absent is not None and claim.absent.symbol is None
+        if (
+            proof.state != "lost"
+            and (proof.state, claim.kind) != ("false", "uses")
+            # Nothing is found in what is left of a file, either.
+            and not (is_wide and proof.state == "holds")
+        ):
             return None
         raw = to_builtins(claim.check)
         try:
@@ -170,7 +176,10 @@ class ClaimMover:
     def _absent(self, raw: Raw) -> Raw:
         places, symbol = raw["in"], raw.get("symbol")
         if symbol is None:
-            return {**raw, "in": self._files(places)}
+            files = self._files(places)
+            went = self._moves.went(_matching(places, self._moves.before.paths))
+            files += [path for path in went if not _matching(files, [path])]
+            return {**raw, "in": files}
         before = self._moves.before
         homes: dict[TreePath, tuple[TreePath, str]] = {}
         for path in _matching(places, before.paths):

@@ -21,6 +21,9 @@ Renames = Mapping[str, str]
 _SURE = ("same", "moved", "edited")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _LIKELY = 0.6
+_MOST, _MUCH = 0.5, 0.2
+"""Of a file's lines, by weight: what keeps less is another file; what has less, none
+of those that it became."""
 _MAX_RENAMED = 8
 """A place with more new names than that is another place."""
 
@@ -135,11 +138,33 @@ class Moves:
         count = len(self.before.read(here).splitlines())
         if count and (to := self.place(Span(here, 1, count))):
             return [to.path]
-        names = [name for name in _symbols(self.before, here) if "." not in name]
-        homes = [self.definition(here, name) for name in names]
-        if not homes or None in homes:
-            return []
-        return list(dict.fromkeys(home[0] for home in homes if home))
+        homes = self._homes_of(here)
+        return [] if None in homes else [home for home in homes if home]
+
+    def _homes_of(self, path: TreePath) -> list[TreePath | None]:
+        """Return each file that a definition of one surely is in; None if one is not."""
+        names = [name for name in _symbols(self.before, path) if "." not in name]
+        homes = [self.definition(path, name) for name in names]
+        return list(dict.fromkeys(home and home[0] for home in homes))
+
+    def went(self, paths: Iterable[TreePath]) -> list[TreePath]:
+        """Return the other files that hold now what some of these held, or much of it."""
+        found: dict[TreePath, None] = {}
+        for path in paths:
+            if self._keeps_most(path):
+                continue
+            gone = path not in self.after.paths
+            homes = (self.files(path) if gone else []) or self._homes_of(path)
+            for home in homes:
+                if home and home != path and self._corpus.hosts(path, home) >= _MUCH:
+                    found[home] = None
+        return list(found)
+
+    def _keeps_most(self, path: TreePath) -> bool:
+        if path not in self.after.paths:
+            return False
+        is_same = self._corpus.is_unchanged(path)
+        return is_same or self._corpus.hosts(path, path) >= _MOST
 
     # --- names ------------------------------------------------------------------------
 

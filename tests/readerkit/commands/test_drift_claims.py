@@ -231,6 +231,45 @@ def test_a_name_that_the_note_says_is_to_be_read_again(own):
     assert "crawling: the code under it changed since Jane Doe" in check.err
 
 
+@pytest.mark.parametrize(
+    ("files", "where"),
+    [
+        (split_in_two(), ["pages.py", "net/store.py"]),
+        (
+            {"pages.py": None, "net/site.py": PAGES, "more.py": "def more(): ...\n"},
+            ["*.py", "net/site.py"],
+        ),
+    ],
+    ids=["most of the file went elsewhere", "the file is like its glob no more"],
+)
+def test_what_stands_nowhere_is_looked_for_where_its_file_went(own, files, where):
+    file = own.book / "annotations/app/notes.yaml"
+    wide = f"in: [{where[0]!r}]}}"
+    file.write_text(own.notes.replace("in: [pages.py], symbol: Pages.page}", wide))
+    (own.root / "more.py").write_text("def more(): ...\n")
+    assert own("annotate", "--update-lock").code == 0
+    assert own("annotate", "--check").code == 0
+    [moved] = [name for name in files if name.startswith("net/")]
+    locked = files[moved].replace("self._kept = {}", "self._kept = {}; Lock()")
+    own.refactor({**files, moved: locked})
+    done = own.apply()
+    assert "kept-once: 'No lock is held' is no longer true" in done.out
+    absent = yaml.safe_load(own.notes)[0]["claims"][3]["absent"]
+    assert absent == {"name": "Lock", "in": where}
+
+
+def test_what_stands_nowhere_is_looked_for_in_no_file_that_took_a_little(own):
+    file = own.book / "annotations/app/notes.yaml"
+    file.write_text(own.notes.replace(", symbol: Pages.page}", "}"))
+    assert own("annotate", "--update-lock").code == 0
+    at = PAGES.index("def crawl")
+    kept = "from net.crawling import crawl\n\n" + PAGES[:at]
+    own.refactor({"pages.py": kept, "net/crawling.py": PAGES[at:] + "\n\nLock()\n"})
+    own.apply()
+    absent = yaml.safe_load(own.notes)[0]["claims"][3]["absent"]
+    assert absent == {"name": "Lock", "in": ["pages.py"]}
+
+
 def test_claims_that_moved_are_told_before_anything_is_written(own):
     before = own.notes
     own.refactor({"pages.py": None, "net/site.py": PAGES})
