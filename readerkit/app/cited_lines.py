@@ -101,7 +101,7 @@ class SourceLines:
     def _file(self, place: CitedLines, fetch: bool) -> bytes | None:
         if not place.blob:
             top = self._mini_top(place.path)
-            return read_at_most(top / place.path, top) if top else None
+            return read_at_most(top / place.path, top) if top else self._living(place)
         # Both bring the syntax trees along: not before a question needs them.
         from readerkit.upstreams import BlobStore
 
@@ -113,6 +113,17 @@ class SourceLines:
             sources = library.sources(library.upstream(place.upstream))
             data = sources.file(place.path).data
         return data
+
+    def _living(self, place: CitedLines) -> bytes | None:
+        """Return a file of code that lives on, as it is now."""
+        from readerkit.app.library import open_library
+
+        library = open_library(self._book or self._banks.root, quiet=True)
+        upstream = library.book.upstreams.get(place.upstream)
+        if upstream is None or not upstream.is_living:
+            return None
+        sources = library.sources(upstream)
+        return sources.read(place.path) if place.path in sources.paths else None
 
     def _mini_top(self, path: str) -> Path | None:
         ours = [PACKAGE.parent] if path.startswith("mini_impls/") else []

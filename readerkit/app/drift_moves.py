@@ -142,13 +142,13 @@ class Moves:
         return [] if None in homes else [home for home in homes if home]
 
     def _homes_of(self, path: TreePath) -> list[TreePath | None]:
-        """Return each file that a definition of one surely is in; None if one is not."""
+        """Return each file that a definition of one surely is in; None for unsure."""
         names = [name for name in _symbols(self.before, path) if "." not in name]
         homes = [self.definition(path, name) for name in names]
         return list(dict.fromkeys(home and home[0] for home in homes))
 
     def went(self, paths: Iterable[TreePath]) -> list[TreePath]:
-        """Return the other files that hold now what some of these held, or much of it."""
+        """Return the other files that hold now much of what some of these held."""
         found: dict[TreePath, None] = {}
         for path in paths:
             if self._keeps_most(path):

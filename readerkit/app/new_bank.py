@@ -13,6 +13,7 @@ from readerkit.quiz.bank import BANK_FILE
 from readerkit.wording.next_command import typed, written
 
 if TYPE_CHECKING:
+    from readerkit.content.annotations import CitedWork
     from readerkit.content.book import Book
 
 TOPIC_FILE = "examples.yaml"
@@ -46,7 +47,7 @@ QUESTIONS = """\
   misconceptions:
     - {{value: 4 * n, says: Those are the 4 bytes of fp32.}}
   explanation: "{{n}} billion x 2 bytes = {{n + n}} GB."
-  references: {references}
+  {link}
 
 - id: example-parts
   type: sketch
@@ -63,7 +64,7 @@ QUESTIONS = """\
     - {{label: by rows, cells: [{{shape: [h / t, w]}}]}}
     - {{label: by columns, cells: [{{shape: [h, w / t]}}]}}
   explanation: One dimension is divided by {{t}}, the other one stays.
-  references: {references}
+  {link}
 
 - id: example-words
   type: short
@@ -81,8 +82,10 @@ QUESTIONS = """\
     - {{text: The loss is printed.}}
     - {{text: The optimizer makes the loss and the samples are read again.}}
   explanation: The optimizer needs the gradients.
-  references: {references}
+  {link}
+"""
 
+CITED = """
 - id: example-gap
   type: fill
   objective: example-explain
@@ -95,8 +98,9 @@ QUESTIONS = """\
   explanation: Gradients are added to those that are there already.
   claims:
     - {{says: optimizer.zero_grad, undecided: An example without code to hold it.}}
-  references: {references}
+  {link}
 """
+"""What no program decides wants a work that tells it."""
 
 WITH_NOTE = """
 - id: example-order
@@ -119,7 +123,7 @@ WITH_NOTE = """
         - says: backward → optimizer
           undecided: An example without code to hold it.
   notes: [{note}]
-  references: {references}
+  {link}
 
 - id: example-choice
   type: single
@@ -136,7 +140,7 @@ WITH_NOTE = """
     - {{text: the layers, why: That is a pipeline., note: {note}}}
   explanation: Each rank sees other samples.
   notes: [{note}]
-  references: {references}
+  {link}
 """
 
 ANNOTATIONS = {
@@ -203,18 +207,26 @@ def begin_bank(banks: QuizBanks, phase: int) -> list[Path]:
 def _examples(book: Book) -> str:
     """Return questions about what a book has: its first concept, work and note."""
     work = next(iter(book.references.values()), None)
-    if work is None or not book.concepts:
-        lacking = "concepts" if work else "references"
+    note = next(iter(book.annotations), "")
+    if not book.concepts or not (work or note):
+        lacking = "references" if book.concepts else "concepts"
         raise ReaderkitError(
             f"annotations/{lacking}.yaml: got none, expected one for questions to name"
         )
-    section = next(iter(work.sections), "")
-    where = f', section: "{section}"' if section else ""
     parts = {
         "schema": written("quiz", "lint", "--schema"),
         "concept": next(iter(book.concepts)),
-        "references": f"[{{key: {work.key}{where}}}]",
+        "link": _cited(work) if work else f"notes: [{note}]",
     }
-    note = next(iter(book.annotations), "")
-    with_note = WITH_NOTE.format(**parts, note=note) if note else ""
-    return QUESTIONS.format(**parts) + with_note
+    told = [
+        QUESTIONS,
+        *([CITED] if work else []),
+        *([WITH_NOTE] if work and note else []),
+    ]
+    return "".join(text.format(**parts, note=note) for text in told)
+
+
+def _cited(work: CitedWork) -> str:
+    section = next(iter(work.sections), "")
+    where = f', section: "{section}"' if section else ""
+    return f"references: [{{key: {work.key}{where}}}]"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -32,9 +31,6 @@ from readerkit.quiz.session import Session
 from readerkit.system.garbage import uncollected
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
-
-if TYPE_CHECKING:
-    pass
 
 LOCK_FILE = "keys.lock"
 
@@ -109,6 +105,8 @@ class QuizBanks:
         }
         lock = self.lock(phase) if with_lock else QuizLock()
         bank = parse_bank(head, topics, FUNCTIONS, lock)
+        if lock.living:
+            bank = replace(bank, lock=self._placed_now(bank))
         if in_both or language == SPANISH:
             told = self.translations(phase, memo)
             bank = bank.in_spanish(told, self.titles(phase, memo), in_both=in_both)
@@ -148,6 +146,18 @@ class QuizBanks:
         if document.faults:
             raise ContentError(document.faults)
         return document.value
+
+    def _placed_now(self, bank: Bank) -> QuizLock:
+        """Return its lock with the lines of today.
+
+        Raises:
+            ContentError: each question whose code is nowhere.
+        """
+        # Syntax trees, that a bank on pinned code does without.
+        from readerkit.app.library import open_library
+        from readerkit.app.quiz_keys import placed_now
+
+        return placed_now(bank, open_library(self.root, quiet=True))
 
     def _titles_path(self, phase: int) -> Path:
         return (self.folder(phase) / BANK_FILE).with_suffix(f".{SPANISH}.yaml")

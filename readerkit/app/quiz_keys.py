@@ -9,9 +9,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
+from msgspec.structs import replace as replace_fields
 
+from readerkit.anchors import fingerprint
 from readerkit.app.folders import PACKAGE, read_at_most
-from readerkit.errors import ContentFault, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, ReaderkitError
 from readerkit.evidence.record import Record
 from readerkit.model.freshness import MadeFrom, changes, digest, tell
 from readerkit.model.git_names import NO_BLOB
@@ -63,6 +65,33 @@ def resolve_keys(
     return keys.lock, faults
 
 
+def placed_now(bank: Bank, library: Library) -> QuizLock:
+    """Return a bank's lock with the lines of today where the code lives on.
+
+    Raises:
+        ContentError: each question whose code is nowhere.
+    """
+    lock, faults = bank.lock, []
+    keys = _Keys(bank, library, lock, run=False)
+    for question in bank.questions.values():
+        notes = (f"note:{note}" for note in question.all_notes())
+        slots = (f"{question.id}/{slot}" for slot in question.places())
+        if lock.living.keys().isdisjoint((*notes, *slots)):
+            continue
+        try:
+            keys.place(question)
+        except ReaderkitError as error:
+            faults.append(question.fault(str(error)))
+    if faults:
+        raise ContentError(faults)
+    now = keys.lock
+    return replace_fields(
+        lock,
+        places={**lock.places, **now.places},
+        statements={**lock.statements, **now.statements},
+    )
+
+
 class _Keys:
     """What the questions of a bank resolve to, one after the other."""
 
@@ -77,16 +106,34 @@ class _Keys:
         self._works = _works(bank, library)
         self._shown: dict[str, tuple[Statement, ...]] = {}
         self._spanish: dict[str, SpanishNote] = {}
+        self._living: dict[str, str] = {}
 
     @property
     def lock(self) -> QuizLock:
         """All of it."""
         return QuizLock(
-            self._places, self._facts, self._works, self._shown, self._spanish
+            self._places,
+            self._facts,
+            self._works,
+            self._shown,
+            self._spanish,
+            self._living,
         )
 
     def add(self, question: Question) -> None:
         """Resolve whatever a question names.
+
+        Raises:
+            ReaderkitError: a key that fails.
+        """
+        self.place(question)
+        bank = replace(self._bank, lock=QuizLock(self._places, {}, self._works))
+        root = self._library.root
+        if fact := _fact(question, bank, root, self._locked, run=self._run):
+            self._facts[question.id] = fact
+
+    def place(self, question: Question) -> None:
+        """Resolve the lines that a question names.
 
         Raises:
             ReaderkitError: a key that fails.
@@ -105,10 +152,6 @@ class _Keys:
         for slot, ref in question.places().items():
             key = f"{question.id}/{slot}"
             self._places[key] = self._place(key, ref.upstream, ref)
-        bank = replace(self._bank, lock=QuizLock(self._places, {}, self._works))
-        root = self._library.root
-        if fact := _fact(question, bank, root, self._locked, run=self._run):
-            self._facts[question.id] = fact
         if isinstance(question, Locate):
             self._shown[question.id] = self._statements(question.id)
 
@@ -120,7 +163,10 @@ class _Keys:
             self._sources[upstream] = library.sources(library.upstream(upstream))
         if self._sources[upstream].is_absent and key in self._locked.places:
             return self._locked.places[key]
-        span = self._sources[upstream].resolve(anchor)
+        sources = self._sources[upstream]
+        span = sources.resolve(anchor)
+        if sources.upstream.is_living:
+            self._living[key] = fingerprint(span, sources.file(span.path)).code
         lock = self._library.book.locks.get(upstream)
         blob = lock.files.get(span.path, NO_BLOB) if lock else NO_BLOB
         return ResolvedPlace(

@@ -92,7 +92,7 @@ class LockedFact(Stored, frozen=True, omit_defaults=True):
     """The lines that each call of the record came from; None where it was no line."""
 
 
-class QuizLock(Stored, frozen=True):
+class QuizLock(Stored, frozen=True, omit_defaults=True):
     """Every resolved key of a bank."""
 
     places: Mapping[str, ResolvedPlace] = {}
@@ -105,6 +105,9 @@ class QuizLock(Stored, frozen=True):
     """By question: those among the lines that it shows, in their order."""
     spanish: Mapping[str, SpanishNote] = {}
     """By annotation, where it has any."""
+    living: Mapping[str, str] = {}
+    """By the name of a place in code that lives on: the digest of its code. Its lines
+    are those of the day on which it was locked."""
     format: int = 0
     """Of the file; 0 where it was not read from one."""
 
@@ -126,7 +129,7 @@ class QuizLock(Stored, frozen=True):
 
     def to_text(self) -> str:
         """Return JSON, sorted, a key on a line: made to be diffed."""
-        names = ("places", "facts", "works", "statements", "spanish")
+        names = ("places", "facts", "works", "statements", "spanish", "living")
         in_order = {name: dict(sorted(getattr(self, name).items())) for name in names}
         return stored.write(replace(self, **in_order, format=FORMAT), width=1)
 
@@ -157,7 +160,7 @@ def differences(locked: QuizLock, now: QuizLock) -> list[Change]:
 def _said(lock: QuizLock) -> MadeFrom:
     """Return the digest of each key's value, by its name."""
     return {
-        **{slot: _said_of(place) for slot, place in sorted(lock.places.items())},
+        **{slot: _said_of(slot, lock) for slot in sorted(lock.places)},
         **{key: digest(repr(work)) for key, work in sorted(lock.works.items())},
         **{name: str(fact.value) for name, fact in sorted(lock.facts.items())},
         **{
@@ -165,13 +168,28 @@ def _said(lock: QuizLock) -> MadeFrom:
             for note, told in sorted(lock.spanish.items())
         },
         **{
-            f"{name}: statements": digest(repr(rows))
-            for name, rows in sorted(lock.statements.items())
+            f"{name}: statements": digest(repr(_in_place(name, lock)))
+            for name in sorted(lock.statements)
         },
     }
 
 
-def _said_of(place: ResolvedPlace) -> str:
-    """Return everything that the lock has of a place."""
-    marks = (place.upstream, str(place), place.blob[:12], place.note, place.title)
-    return " ".join(filter(None, marks))
+def _said_of(slot: str, lock: QuizLock) -> str:
+    """Return everything that the lock has of a place.
+
+    Of code that lives on it is the code: lines that only shifted say the same.
+    """
+    place = lock.places[slot]
+    where = str(place), place.blob[:12]
+    if code := lock.living.get(slot):
+        where = place.path, code
+    return " ".join(filter(None, (place.upstream, *where, place.note, place.title)))
+
+
+def _in_place(question: str, lock: QuizLock) -> tuple[Statement, ...]:
+    """Return statements by their lines; by those shown, where these shift."""
+    within, rows = f"{question}/within", lock.statements[question]
+    if within not in lock.living:
+        return rows
+    start = lock.places[within].first
+    return tuple(replace(r, first=r.first - start, last=r.last - start) for r in rows)
