@@ -52,8 +52,8 @@ def propose(span: Span, source: SourceFile) -> Anchor:
     its tokens as uniqueness allows, several statements by a range.
 
     Raises:
-        AnchorError: lines outside the file, lines without code, or lines that cut a
-            statement in two; the message says which lines would do.
+        AnchorError: lines outside the file, lines without code, that do not parse, or
+            that cut a statement in two; the message says which lines would do.
     """
     span = _trim(span, source)
     for anchor in islice(_candidates(span, source), MAX_TRIES):
@@ -63,6 +63,7 @@ def propose(span: Span, source: SourceFile) -> Anchor:
         except AnchorError:
             continue
     whole = _whole_statements(span, source) if source.language.is_python else span
+    source.check_parsed(span.first, span.last)
     if whole != span:
         raise AnchorError(
             f"{span} cuts through a statement",
@@ -77,6 +78,8 @@ def propose(span: Span, source: SourceFile) -> Anchor:
 def _trim(span: Span, source: SourceFile) -> Span:
     """Drop blank and comment lines at both edges."""
     count = len(source.raw_lines)
+    if not count:
+        raise AnchorError(f"{span.path} is empty: got no lines to name, expected code")
     if not 1 <= span.first <= span.last <= count:
         raise AnchorError(
             f"{span}: expected lines within 1 to {count}, first before last"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -26,6 +27,13 @@ of a long line are counted anew at each step: one of 1 MB takes minutes to searc
 BINARY_BYTES = 8_000
 """A zero byte among the first of them makes a file binary, as git sees it."""
 _BOM = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""What text of two bytes a letter begins with: no grammar reads it."""
+
+
+def is_binary(data: bytes) -> bool:
+    """Tell whether bytes are no text that is read, as git tells it."""
+    return b"\0" in data[:BINARY_BYTES]
 
 
 class SourceFile:
@@ -49,7 +57,12 @@ class SourceFile:
                 f"{path}: skipped: got {len(data):,} bytes, "
                 f"expected at most {MAX_BYTES:,} for a source file"
             )
-        if b"\0" in data[:BINARY_BYTES] and not self.language.is_python:
+        if data.startswith(_WIDE):
+            raise AnchorError(
+                f"{path}: skipped: got UTF-16, expected UTF-8: "
+                f"iconv -f UTF-16 -t UTF-8 {shlex.quote(path)}"
+            )
+        if is_binary(data):
             raise AnchorError(f"{path}: skipped: got a binary file, expected source")
         if len(data) > MAX_LINE_BYTES:
             longest = max(map(len, self.raw_lines))

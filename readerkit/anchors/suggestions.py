@@ -14,6 +14,7 @@ from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.code_languages import COMMENTS
+from readerkit.wording.numbers import counted
 
 MAX_SHOWN = 8
 MAX_LINES = 3
@@ -45,8 +46,16 @@ def near_symbols(name: str, source: SourceFile) -> list[str]:
         known.rpartition(".")[0] == owner for known in near
     ):
         rows.append(f"{owner} defines {_members(owner, source)}")
-    rows = rows or [f"it defines {len(source.symbols)} symbols, none alike"]
+    rows = rows or [_none_alike(source)]
     return [*rows, *_broken(source)]
+
+
+def _none_alike(source: SourceFile) -> str:
+    if not source.raw_lines:
+        return "the file is empty"
+    if not source.symbols:
+        return "it defines nothing"
+    return f"it defines {counted(len(source.symbols), 'symbol')}, none alike"
 
 
 def _members(owner: str, source: SourceFile) -> str:

@@ -154,13 +154,13 @@ def _at_place(upstream: Upstream, to: str) -> OtherRevision:
 
 
 def _release(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
-    from readerkit.upstreams.package import newest_release, serve_package
+    from readerkit.upstreams.package import newest_like, serve_package
 
     package = upstream.package
     if package is None:
         raise SourceError("it has no package in upstreams.yaml")
     note_progress(f"{upstream.name}: asking the package index …")
-    version, _ = newest_release(package.name, to.removeprefix("v") if to else "")
+    version = to.removeprefix("v") if to else newest_like(package)
     if version == package.version and to is None:
         raise SourceError(f"{package.name} {version} is the newest, and pinned already")
     other = replace(upstream, package=replace(package, version=version))

@@ -11,8 +11,10 @@ import ast
 import os
 import re
 import subprocess
+import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +28,9 @@ from readerkit.upstreams.upstream import Package, Upstream, Wheel
 
 if TYPE_CHECKING:
     import requests
+    from pypi_simple import DistributionPackage
 
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 DOWNLOAD_SECONDS = 900
 PROBE_SECONDS = 20
 """An index that accepts and never answers must not hold the reader up for ever."""
@@ -172,45 +176,99 @@ def _download_sdist(package: Package, folder: Path) -> Path:
 def newest_release(name: str, version: str = "") -> tuple[str, bool]:
     """Return the release that was named, or the newest, and whether any wheel fits.
 
+    It is told by the names of the files that an index lists: none is downloaded.
+
     Raises:
         SourceError: no index, no such package or release.
     """
-    command = python("-m", "pip", "download", "--quiet", "--no-input", "--no-deps")
-    command += ["--disable-pip-version-check", "--progress-bar", "off"]
-    wanted = f"{name}=={version}" if version else name
-    with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
-        try:
-            wheel = ["--only-binary", ":all:", "--platform", "any", "--dest", folder]
-            _pip([*command, *wheel, wanted])
-        except SourceError:
-            return _newest_sdist(name, version), False
-        [file] = Path(folder).iterdir()
-        return file.name.split("-")[1], True
+    options = _pip_options()
+    if not _index_urls(options):
+        return _newest_linked(name, version)
+    files = _listed(name, options)
+    if wheel := _newest(files, version, Wheel(_PYTHON, "any")):
+        return wheel, True
+    if sdist := _newest(files, version, None):
+        return sdist, False
+    raise SourceError(f"no release of {name} {version}".rstrip())
 
 
-def _newest_sdist(name: str, version: str) -> str:
-    """Return the version of the newest sdist: a name is enough, nothing is built."""
+def newest_like(package: Package) -> str:
+    """Return the newest release that has such a file as the one that is pinned.
+
+    Raises:
+        SourceError: no index, no such package, no release with such a file.
+    """
+    options = _pip_options()
+    if not _index_urls(options):
+        return _newest_linked(package.name, "")[0]
+    files = _listed(package.name, options)
+    if newest := _newest(files, "", package.wheel):
+        return newest
+    what = f"wheel for {package.wheel.platform}" if package.wheel else "sdist"
+    raise SourceError(f"no {what} of any release of {package.name}")
+
+
+def _listed(name: str, options: Mapping[str, str]) -> list[DistributionPackage]:
+    """Return the files of a package, of the first index that has it."""
     from pypi_simple import PyPISimple
 
-    options = _pip_options()
-    found = []
+    problem = ""
     for index in _index_urls(options):
         given = {"endpoint": index} if index else {}
         try:
             with PyPISimple(**given, session=_session(options)) as client:
-                page = client.get_project_page(name, timeout=PROBE_SECONDS)
+                return client.get_project_page(name, timeout=PROBE_SECONDS).packages
         except Exception as error:  # of requests, of what is no index
-            line = re.sub(r"//[^/@\s]*@", "//", str(error).splitlines()[0])
-            raise SourceError(f"no package {name}: {line[:200]}") from None
-        for file in page.packages:
-            known = file.version or ""
-            if file.package_type == "sdist" and version in ("", known):
-                found.append(known)
-    # A pre-release is taken where somebody named it.
-    final = [each for each in found if version or re.fullmatch(r"\d+(\.\d+)*", each)]
-    if not final:
-        raise SourceError(f"no release of {name} {version}".rstrip())
-    return max(final, key=lambda each: [int(n) for n in re.findall(r"\d+", each)])
+            line = str(error).splitlines()[0]
+            problem = problem or re.sub(r"//[^/@\s]*@", "//", line)[:200]
+    raise SourceError(f"no package {name}: {problem}")
+
+
+def _newest(
+    files: Iterable[DistributionPackage], version: str, wheel: Wheel | None
+) -> str:
+    """Return the newest version that has such a wheel; without one, an sdist.
+
+    Empty where there is none. A pre-release, and what was taken back, is taken where
+    somebody named it.
+    """
+    from packaging.version import InvalidVersion, Version
+
+    found = []
+    for file in files:
+        if file.package_type == "sdist" if wheel is None else _fits(file, wheel):
+            with suppress(InvalidVersion):
+                known = Version(file.version or "")
+                is_usual = not (known.is_prerelease or file.is_yanked)
+                if known == Version(version) if version else is_usual:
+                    found.append(known)
+    return str(max(found)) if found else ""
+
+
+def _fits(file: DistributionPackage, wheel: Wheel) -> bool:
+    """Tell whether a file is a wheel for a platform, or for any, and a Python."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    try:
+        *_, tags = parse_wheel_filename(file.filename)
+        needs = SpecifierSet(file.requires_python or "")
+    except (InvalidWheelFilename, InvalidSpecifier):
+        return False
+    is_for = {tag.platform for tag in tags} & {wheel.platform, "any"}
+    return bool(is_for) and needs.contains(wheel.python)
+
+
+def _newest_linked(name: str, version: str) -> tuple[str, bool]:
+    """Return the release that pip finds without an index: in a folder."""
+    command = python("-m", "pip", "download", "--quiet", "--no-input", "--no-deps")
+    command += ["--disable-pip-version-check", "--progress-bar", "off"]
+    wanted = f"{name}=={version}" if version else name
+    with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
+        wheel = ["--only-binary", ":all:", "--platform", "any", "--dest", folder]
+        _pip([*command, *wheel, wanted])
+        [file] = Path(folder).iterdir()
+        return file.name.split("-")[1], True
 
 
 def _pip_options() -> dict[str, str]:

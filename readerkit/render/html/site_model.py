@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import stretches
+from readerkit.anchors.source import is_binary
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book
 from readerkit.content.mirrors import MirrorSection
@@ -35,15 +36,16 @@ class Sheet:
     drawn: Drawn
     names: Names
     fault: str = ""
-    """Why it is shown without colours and links: too large to parse."""
+    """Why it is shown without colours and links, or not at all: too large, no text."""
 
 
 def make_sheet(path: TreePath, data: bytes) -> Sheet:
-    """Return a file's sheet; of a file too large to parse, its plain lines."""
+    """Return a file's sheet: of one too large to parse plain lines, of bytes none."""
     try:
         source = SourceFile(path, data)
     except AnchorError as error:
-        return Sheet(draw_plain(data), Names(), str(error))
+        drawn = Drawn() if is_binary(data) else draw_plain(data)
+        return Sheet(drawn, Names(), str(error))
     if source.language.is_python:
         names = collect_names(source.data)
         return Sheet(draw(source.data, names), names)

@@ -370,6 +370,23 @@ def test_any_lines_of_whole_statements_can_be_named(seed: int) -> None:
         assert resolve(again, moved) == Span("a.py", span.first + 2, span.last + 2)
 
 
+NO_CODE = {
+    "an empty file": (b"", 1, "a.py is empty: got no lines to name"),
+    "a header that does not parse": (
+        b"def f(:\n  return\n",
+        1,
+        "a.py:1: got code that",
+    ),
+    "below a break": (b"x = (\n\ndef g(a):\n    a = = 1\n", 4, "that does not parse"),
+}
+
+
+@pytest.mark.parametrize(("data", "line", "why"), NO_CODE.values(), ids=NO_CODE)
+def test_lines_that_are_no_code_are_refused_for_what_they_are(data, line, why):
+    with pytest.raises(AnchorError, match=why):
+        propose(Span("a.py", line, line), SourceFile("a.py", data))
+
+
 # --- source that does not parse, and source that nobody wrote ---
 
 PATTERNS = [
@@ -386,7 +403,7 @@ PATTERNS = [
     "try: ...",
     "from a import ...",
 ]
-PIECES = ["(", ")", "\n", "def", "class", ":", "'", '"""', "\\", "\t", "\0", "\xff"]
+PIECES = ["(", ")", "\n", "def", "class", ":", "'", '"""', "\\", "\t", "\xff"]
 PIECES += ["@", "async", "match", "case", "lambda", "f'{", "}", "  "]
 
 

@@ -22,7 +22,6 @@ LINES = {
     "a second byte order mark": (b"\xef\xbb\xbf" * 2 + b"a\n", ["\ufeffa"]),
     "not UTF-8": (b"a\xff\xfeb\n", ["a\ufffd\ufffdb"]),
     "tabs": (b"\ta\n", ["\ta"]),
-    "null byte": (b"a\0b\n", ["a\0b"]),
 }
 
 
@@ -42,7 +41,6 @@ SPELT = {
     "tabs": SAME.replace("    ", "\t").encode(),
     "no line end at the end": SAME.strip().encode(),
     "not UTF-8": SAME.replace("import a", "a = '?'").encode().replace(b"?", b"\xff"),
-    "null byte in a comment": SAME.replace("import a", "# \0").encode(),
     "broken above": SAME.replace("import a", "import (").encode(),
     "broken below": SAME.encode() + b"def (:\n",
 }
@@ -56,6 +54,20 @@ def test_how_bytes_are_spelt_moves_no_anchor(data):
     assert resolve(inside, file) == Span("a.py", 5, 7)
     query = Anchor("a.py", symbol="f", query="(return_statement) @anchor")
     assert resolve(query, file) == Span("a.py", 8, 8)
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.rs"])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"x = 1 # \0\n", "got a binary file, expected source"),
+        ("x = 1\n".encode("utf-16"), "got UTF-16, expected UTF-8: iconv -f UTF-16"),
+        (b"\xfe\xff\0x\0\n", "got UTF-16, expected UTF-8"),
+    ],
+)
+def test_bytes_that_are_no_source_are_refused(path, data, message):
+    with pytest.raises(AnchorError, match=message):
+        SourceFile(path, data)
 
 
 SIZES = {

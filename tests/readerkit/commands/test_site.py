@@ -163,7 +163,9 @@ def test_hostile_files_and_names_are_only_shown(capsys, tmp_path):
         "lib/long.py": "x = '" + "a" * 100_000 + "'\n",
         "lib/many.py": "y = 1\n" * 4_000,
         "lib/huge.py": "z = '" + "b" * 300_000 + "'\n",
-        "lib/bytes.py": b"# \xff\xfe \x00 \x1b[2J \xe2\x80\xae\n",
+        "lib/bytes.py": b"# \xff\xfe \x01 \x1b[2J \xe2\x80\xae\n",
+        "lib/binary.py": b"\x7fELF\x00\x01word\n" * 9,
+        "lib/wide.py": "word = 1\n".encode("utf-16"),
         "lib/broken.py": "def (((\n",
     }
     notes = ANNOTATIONS.replace(
@@ -180,6 +182,10 @@ def test_hostile_files_and_names_are_only_shown(capsys, tmp_path):
         assert "\u202e" not in html and "\x1b" not in html, path
     many = (out / "read/sample/lib/many.py.html").read_text()
     assert "<div id=L4000>" in many
+    for name, why in (("binary", "got a binary file"), ("wide", "got UTF-16")):
+        page = (out / f"read/sample/lib/{name}.py.html").read_text()
+        assert why in page
+        assert "word" not in page and "U+0000" not in page
     huge = (out / "read/sample/lib/huge.py.html").read_text()
     assert "too large" in huge or "skipped" in huge
     # A browser takes % and # and ? of an address apart: the name must be quoted twice.

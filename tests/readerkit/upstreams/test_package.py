@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream, archive, package
-from readerkit.upstreams.package import serve_package
+from readerkit.upstreams.package import newest_like, newest_release, serve_package
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package, Wheel
 from tests.helpers import write_files
@@ -569,3 +569,53 @@ def test_sdist_with_a_link_or_a_device_is_refused(kind, fields, problem, tmp_pat
     sdist = make_sdist([*IN_SDIST, odd_member("docs/odd", kind, **fields)])
     said = refusal(archive.sdist_members, tmp_path / SDIST, sdist)
     assert f"its member '{TOP}/docs/odd' {problem}" in said
+
+
+# --- which release is the newest ---
+
+NAMES = (
+    "sample_core-1.0-py3-none-any.whl",
+    "sample_core-1.10-py3-none-any.whl",
+    "sample_core-1.11rc1-py3-none-any.whl",
+    "sample_core-1.9-py3-none-any.whl",
+    "sample_core-1.12-cp312-cp312-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+    "sample_core-1.13-cp312-cp312-win_amd64.whl",
+    "sample_core-1.11.tar.gz",
+    "sample_core-odd.tar.gz",
+)
+LINUX = Package(NAME, "1.0", Wheel("3.12", "manylinux_2_28_x86_64"))
+
+
+@pytest.mark.parametrize(
+    ("ask", "newest"),
+    [
+        (lambda: newest_release(NAME), ("1.10", True)),
+        (lambda: newest_release(NAME, "1.9"), ("1.9", True)),
+        (lambda: newest_release(NAME, "1.11rc1"), ("1.11rc1", True)),
+        (lambda: newest_release(NAME, "1.11"), ("1.11", False)),
+        (lambda: newest_like(LINUX), "1.12"),
+        (lambda: newest_like(Package(NAME, "1.0")), "1.11"),
+    ],
+)
+def test_the_newest_release_is_told_without_a_download(ask, newest, monkeypatch):
+    with http_server(index_files(dict.fromkeys(NAMES, b"never read"))) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
+        assert ask() == newest
+        assert index.asked == [f"/simple/{NAME}/"]
+
+
+def test_a_release_that_is_not_there_is_named(monkeypatch):
+    with http_server(index_files({SDIST: b""})) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/simple")
+        with pytest.raises(SourceError, match=f"no release of {NAME} 9"):
+            newest_release(NAME, "9")
+        with pytest.raises(SourceError, match="no wheel for manylinux_2_28_x86_64"):
+            newest_like(LINUX)
+        with pytest.raises(SourceError, match="no package nothing-like-it"):
+            newest_release("nothing-like-it")
+
+
+def test_in_a_folder_pip_finds_the_newest(links):
+    name = WHEEL.replace("cp39-cp39-win_amd64", "py3-none-any")
+    (links / name).write_bytes(make_wheel(IN_WHEEL))
+    assert newest_release(NAME) == (VERSION, True)
