@@ -41,21 +41,22 @@ def import_code_tour(
     file: str,
     library: Library,
     concepts: Sequence[str],
+    made: TakenNotes,
     *,
     any_ref: bool = False,
-) -> tuple[TakenNotes, ImportedTour]:
-    """Return the notes that the steps of a tour become, and the way through them.
+) -> ImportedTour:
+    """Take the notes that the steps of a tour become; return the way through them.
 
     Raises:
         ReaderkitError: no tour, or a step outside the book; nothing is written.
     """
     tour = read_code_tour(data, file)
     _refuse_many(len(tour.steps), file)
-    made, way = TakenNotes(), ImportedTour(tour.title, tour.description)
+    way = ImportedTour(tour.title, tour.description)
     steps = [_step(each, n, file, library) for n, each in enumerate(tour.steps, 1)]
     said: list[str] = []
     for step, (number, found) in zip(tour.steps, enumerate(steps, 1), strict=True):
-        name = f"step {number}"
+        name = f"{tour.title}: step {number}" if tour.title else f"step {number}"
         if found is None:
             said.append(step.description)
             continue
@@ -80,7 +81,7 @@ def import_code_tour(
         if len(made.notes) > count:
             way.stops.append((made.notes[-1], "\n\n".join(said)))
             said = []
-    return made, way
+    return way
 
 
 def _step(

@@ -97,6 +97,14 @@ def place(
         wanted.known.append((asked.name, known))
         wanted.notes.append(known)
         return
+    for other, entry in wanted.entries:
+        if (other.upstream, other.span, entry["title"]) == (
+            asked.upstream,
+            span,
+            title,
+        ):
+            wanted.notes.append(entry["id"])  # another tour stops there too
+            return
     taken = {*library.book.annotations, *(entry["id"] for _, entry in wanted.entries)}
     note_id = free_name(asked.note_id or slug(title), taken)
     entry = _entry(note_id, anchor, title, asked, library, concepts)
@@ -190,11 +198,11 @@ def write_notes(
     wanted: TakenNotes,
     target: Mapping[str, Path],
     book: Path | None,
-    tour: tuple[Path, dict[str, Any]] | None = None,
+    tours: Sequence[tuple[Path, dict[str, Any]]] = (),
 ) -> list[Path]:
     """Add every entry to its file, ``target`` by upstream; all of them or none.
 
-    A tour goes to a file of its own, after the notes that it leads through.
+    Each tour goes to a file of its own, after the notes that it leads through.
 
     Raises:
         ReaderkitError: the book does not hold with one of them; all is as it was.
@@ -206,15 +214,15 @@ def write_notes(
     try:
         for name, entries in groups.items():
             _write_group(name, entries, target[name], book, before)
-        if tour:
-            path, data = tour[0], as_yaml(tour[1]).encode()
+        for path, tour in tours:
+            data = as_yaml(tour).encode()
             open_library(book, quiet=True, as_if=(path, data))
             before[path] = None
             write_atomically(path, data, private=is_own(path))
     except BaseException:
         put_back(before)
         raise
-    return [*(target[name] for name in groups), *([tour[0]] if tour else [])]
+    return [*(target[name] for name in groups), *(path for path, _ in tours)]
 
 
 def put_back(before: Mapping[Path, bytes | None]) -> None:

@@ -63,8 +63,10 @@ notes, `annotations/{name}.lock` what they were read against (hashes, no source 
 
 def make_book(
     root: Path, make_new: Callable[[Path], NewUpstream]
-) -> tuple[list[Path], FirstNote]:
-    """Write a book that check finds nothing in; return its files, and its first note.
+) -> tuple[list[Path], NewUpstream, FirstNote]:
+    """Write a book that check finds nothing in.
+
+    Returns its files, what it is about, and its first note.
 
     Whatever ends this before it is whole leaves nothing behind.
 
@@ -83,7 +85,8 @@ def make_book(
     except OSError as error:
         raise ReaderkitError(f"{root}: cannot be written: {error.strerror}") from None
     try:
-        first = _fill(aside, make_new(aside), root)
+        new = make_new(aside)
+        first = _fill(aside, new, root)
         aside.chmod(0o755)
         with suppress(OSError):
             root.rmdir()  # an empty one
@@ -91,7 +94,8 @@ def make_book(
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    return sorted(path for path in root.rglob("*") if path.is_file()), first
+    paths = sorted(path for path in root.rglob("*") if path.is_file())
+    return paths, new, first
 
 
 def _fill(aside: Path, new: NewUpstream, root: Path) -> FirstNote:

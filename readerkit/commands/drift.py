@@ -16,6 +16,7 @@ from readerkit.terminal.completing import names
 if TYPE_CHECKING:
     from readerkit.app.drifted import Drift
     from readerkit.app.library import Library
+    from readerkit.upstreams import Upstream
 
 
 @click.command(short_help="Where everything stands in another revision of the code.")
@@ -71,6 +72,8 @@ def drift(
 ) -> None:
     """Find every anchor and claim of UPSTREAM in another revision of its code.
 
+    Where a book has one upstream, its name may be left out.
+
     Each note is same, moved (the code is the same), edited, split, gone or unsure, with
     a confidence, the reason, and what to do; then the sentences that are no longer
     true. With --apply the anchors that are sure are written anew, those of questions
@@ -107,8 +110,6 @@ def drift(
         return
     if old is not None:
         raise click.UsageError("--from is for --spans: an upstream is at its pin")
-    if upstream is None:
-        raise click.UsageError("name an UPSTREAM, or lines to carry by --spans")
     if commit is not None and not apply:
         raise click.UsageError("--commit is for --apply: add it")
     how = {"keep": keep, "as_json": as_json}
@@ -131,7 +132,7 @@ def _carry(spans: Path, old: str, new: str) -> None:
 
 
 def _drift(
-    name: str,
+    name: str | None,
     to: str | None,
     book: Path | None,
     *,
@@ -145,7 +146,7 @@ def _drift(
     from readerkit.terminal.drift_report import print_drift
 
     library = open_library(book)
-    upstream = library.upstream(name)
+    upstream = _chosen(library, name)
     found = find_drift(library, upstream, find_target(library, upstream, to))
     if as_json:
         print_json(found.to_plain())
@@ -153,6 +154,19 @@ def _drift(
         print_drift(found, everything=everything)
     if keep:
         _keep(library, found, quiet=as_json)
+
+
+def _chosen(library: Library, name: str | None) -> Upstream:
+    """Return the upstream of a name, or the one that a book has."""
+    known = [*library.book.upstreams.values()]
+    if name is None and len(known) == 1:
+        return known[0]
+    if name is None:
+        names = ", ".join(each.name for each in known) or "none in this book"
+        raise click.UsageError(
+            f"name an UPSTREAM ({names}), or lines to carry by --spans"
+        )
+    return library.upstream(name)
 
 
 def _keep(library: Library, found: Drift, *, quiet: bool) -> None:
@@ -164,7 +178,7 @@ def _keep(library: Library, found: Drift, *, quiet: bool) -> None:
 
 
 def _apply(
-    name: str,
+    name: str | None,
     to: str | None,
     commit: str | None,
     book: Path | None,
@@ -186,7 +200,7 @@ def _apply(
         raise click.UsageError(f"--commit: {error}") from None
     with writing():
         library = open_library(book, whole=True)
-        upstream = library.upstream(name)
+        upstream = _chosen(library, name)
         found = find_drift(library, upstream, find_target(library, upstream, to))
         applied = apply_drift(library, found, known)
         if keep:

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from readerkit.app.library import Library
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE_OR_FOLDER = click.Path(exists=True, path_type=Path)
 
 
 @click.command("import", short_help="Notes from CodeTour, or from Web Annotations.")
-@click.option("--codetour", type=FILE, metavar="FILE", help="A .tour file of CodeTour.")
+@click.option(
+    "--codetour",
+    type=FILE_OR_FOLDER,
+    metavar="PATH",
+    help="A .tour file of CodeTour, or a folder of them, such as .tours.",
+)
 @click.option(
     "--quotes", type=FILE, metavar="FILE", help="W3C Web Annotations (JSON-LD)."
 )
@@ -61,6 +67,7 @@ def import_(
     \b
     Example:
         readerkit import --codetour first-steps.tour --concept collectives
+        readerkit import --codetour .tours --concept collectives
         readerkit import --quotes notes.jsonld --concept all-gather --print
     """
     from contextlib import nullcontext
@@ -80,14 +87,14 @@ def import_(
                 raise ReaderkitError(
                     f"--concept: got '{concept}', expected a concept of this book"
                 )
-        made, way = _read(codetour, quotes, library, concepts, any_ref=any_ref)
+        made, ways = _read(codetour, quotes, library, concepts, any_ref=any_ref)
         if only_print:
             from readerkit.app.import_notes import as_yaml
 
             entries = [entry for _, entry in made.entries]
             click.echo(as_yaml(entries) if entries else "", nl=False)
         else:
-            _write(library, made, way, (topic, into, book))
+            _write(library, made, ways, (topic, into, book))
     _report(made)
 
 
@@ -98,17 +105,36 @@ def _read(
     concepts: tuple[str, ...],
     *,
     any_ref: bool,
-) -> tuple[TakenNotes, ImportedTour | None]:
+) -> tuple[TakenNotes, list[ImportedTour]]:
     from readerkit.app.import_files import import_code_tour, import_quotes
+    from readerkit.app.import_notes import TakenNotes
 
     if codetour:
-        file, data = str(codetour), _bytes(codetour)
-        return import_code_tour(data, file, library, concepts, any_ref=any_ref)
+        made = TakenNotes()
+        ways = [
+            import_code_tour(
+                _bytes(file), str(file), library, concepts, made, any_ref=any_ref
+            )
+            for file in _tour_files(codetour)
+        ]
+        return made, ways
     assert quotes is not None  # one of them was given
     if any_ref:
         raise click.UsageError("--any-ref is for --codetour: quotes find their lines")
     data = _bytes(quotes)
-    return import_quotes(data, str(quotes), library, concepts), None
+    return import_quotes(data, str(quotes), library, concepts), []
+
+
+def _tour_files(place: Path) -> list[Path]:
+    """Return the tours of a folder, by their names; or the one file that it is."""
+    if not place.is_dir():
+        return [place]
+    files = sorted(path for path in place.rglob("*.tour") if path.is_file())
+    if not files:
+        raise ReaderkitError(
+            f"{place}: got a folder without tours, expected files that end in .tour"
+        )
+    return files
 
 
 def _bytes(file: Path) -> bytes:
@@ -126,7 +152,7 @@ def _bytes(file: Path) -> bytes:
 def _write(
     library: Library,
     made: TakenNotes,
-    way: ImportedTour | None,
+    ways: list[ImportedTour],
     where: tuple[str, str | None, Path | None],
 ) -> None:
     from readerkit.app.import_notes import write_notes
@@ -137,28 +163,36 @@ def _write(
     upstreams = {asked.upstream.name: asked.upstream for asked, _ in made.entries}
     target = {name: note_file(root, u, topic) for name, u in upstreams.items()}
     # A tour of notes that the book has already is one of its own.
-    tour = _tour(library, way, root) if way and made.entries else None
-    for path in write_notes(made, target, book, tour):
+    tours = _tours(library, ways, root) if made.entries else []
+    for path in write_notes(made, target, book, tours):
         click.echo(f"wrote {path}")
 
 
-def _tour(
-    library: Library, way: ImportedTour, root: Path
-) -> tuple[Path, dict[str, Any]] | None:
-    """Return the tour that a file of CodeTour is, and its place; None of one stop."""
+def _tours(
+    library: Library, ways: list[ImportedTour], root: Path
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the tours that files of CodeTour are, and their places.
+
+    One of a single stop is none.
+    """
     from readerkit.app.import_notes import free_name, slug
 
-    if len(way.stops) < 2:
-        return None
-    name = free_name(slug(way.title), library.book.tours)
-    stops = [
-        {"note": note, **({"says": says} if says.strip() else {})}
-        for note, says in way.stops
-    ]
-    title = " ".join(way.title.split()) or name
-    about = way.about.strip() or title
-    tour = {"id": name, "title": title, "about": about, "stops": stops}
-    return root / "annotations" / "tours" / f"{name}.yaml", tour
+    found: list[tuple[Path, dict[str, Any]]] = []
+    taken = {*library.book.tours}
+    for way in ways:
+        if len(way.stops) < 2:
+            continue
+        name = free_name(slug(way.title), taken)
+        taken.add(name)
+        stops = [
+            {"note": note, **({"says": says} if says.strip() else {})}
+            for note, says in way.stops
+        ]
+        title = " ".join(way.title.split()) or name
+        about = way.about.strip() or title
+        tour = {"id": name, "title": title, "about": about, "stops": stops}
+        found.append((root / "annotations" / "tours" / f"{name}.yaml", tour))
+    return found
 
 
 def _report(made: TakenNotes) -> None:

@@ -57,9 +57,12 @@ def init(
         readerkit init requests --book reading
     """
     from readerkit.app.new_book import make_book
+    from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 
     root, make = _planned(subject, name, include, book)
-    paths, first = make_book(root, make)
+    paths, new, first = make_book(root, make)
+    others = _submodules(subject)
+    large = [visible_line(path) for path in new.upstream.exclude]
     next_command.remember("book", _shown(root))
     site = None if no_site else _build_site(root)
     if as_json:
@@ -72,17 +75,23 @@ def init(
                 "wrote": wrote,
                 "note": on,
                 "site": place,
-                "not_read": _not_read(subject),
+                "not_read": [*others, *large],
             }
         )
         return
     for path in paths:
         click.echo(f"wrote {_shown(path)}")
-    if others := _not_read(subject):
-        names = ", ".join(others[:3]) + (", …" if others[3:] else "")
+    if others:
         click.echo(
-            f"not read: {counted(len(others), 'submodule')} ({names}): a repository of "
-            "its own each, for a book of its own, or an upstream with its url"
+            f"not read: {counted(len(others), 'submodule')} ({_some(others)}): a "
+            "repository of its own each, for a book of its own, or an upstream with "
+            "its url"
+        )
+    if large:
+        click.echo(
+            f"not read: {counted(len(large), 'file')} of more than "
+            f"{MAX_MEMBER_BYTES:,} bytes ({_some(large)}): under exclude in "
+            "upstreams.yaml"
         )
     click.echo(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
     if site:
@@ -136,7 +145,11 @@ def _planned(
     return root, lambda _: from_package(subject, name, include, store)
 
 
-def _not_read(subject: str) -> list[str]:
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if names[3:] else "")
+
+
+def _submodules(subject: str) -> list[str]:
     """Return the submodules of a repository here."""
     from readerkit.upstreams.here import submodules_of, top_of
 

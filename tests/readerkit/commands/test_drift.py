@@ -207,7 +207,7 @@ def test_a_damaged_report_is_named(reviewed, tmp_path):
         (["sample", "--to", "v99"], 1, "has no tag v99"),
         (["sample"], 1, "no newer release can be had"),
         (["nothing"], 1, "unknown upstream"),
-        ([], 2, "name an UPSTREAM"),
+        ([], 1, "sample: no newer release can be had"),
         (["sample", "--from", "x"], 2, "--from is for --spans"),
         (["sample", "--commit", "abc"], 2, "--commit is for --apply"),
         (["sample", "--apply", "--commit", "abc"], 2, "expected 40 digits"),
@@ -220,6 +220,13 @@ def test_what_cannot_be_done_is_said_in_words(
     done = reviewed("drift", *arguments)
     assert (done.code, done.out) == (code, "")
     assert said in done.err
+
+
+def test_of_several_upstreams_one_is_to_be_named(capsys):
+    for more in ([], ["--apply"]):
+        done = run(capsys, "drift", *more)
+        assert (done.code, done.out) == (2, "")
+        assert "name an UPSTREAM (megatron, " in done.err
 
 
 def test_notes_on_a_work_tree_follow_a_refactoring(kept: Kept):  # noqa: F811

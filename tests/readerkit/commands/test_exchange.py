@@ -213,6 +213,44 @@ def test_tours_come_back_to_the_same_lines(locked):
     assert [*resolved(locked).values()] == [*places.values()]
 
 
+def test_a_folder_of_tours_comes_as_a_whole(locked, tmp_path):
+    emptied(locked)
+    tours = {
+        "b.tour": tour(step(14), step(23, title="There"), title="The second"),
+        "sub/a.tour": tour(step(14), step(1, title="Top"), title="The first"),
+        "notes.md": "no tour",
+    }
+    folder = write_files(tmp_path / ".tours", tours)
+    asked = ("import", "--codetour", str(folder), "--concept", "collectives")
+    done = locked.run(*asked)
+    assert done.code == 0, done.err
+    # A place where both stop is one note.
+    assert [each["id"] for each in entries(locked)] == ["here", "there", "top"]
+    made = locked.book.root / "annotations/tours"
+    assert {
+        path.stem: [stop["note"] for stop in yaml.safe_load(path.read_text())["stops"]]
+        for path in made.iterdir()
+    } == {"the-first": ["here", "top"], "the-second": ["here", "there"]}
+    assert locked.run("annotate", "--update-lock").code == 0
+    assert locked.run("annotate", "--check").code == 0
+
+
+def test_a_folder_of_tours_is_refused_as_a_whole(locked, tmp_path):
+    before = tree(locked.book.root)
+    outside = tour(step(1, file="../../etc/passwd"))
+    tours = {"a.tour": tour(step(14)), "b.tour": outside}
+    folder = write_files(tmp_path / ".tours", tours)
+    asked = ("import", "--codetour", str(folder), "--concept", "collectives")
+    done = locked.run(*asked)
+    assert done.code == 1
+    assert "b.tour: step 1: points outside this book" in done.err
+    bare = write_files(tmp_path / "bare", {"a.json": "{}"})
+    done = locked.run("import", "--codetour", str(bare))
+    assert done.code == 1
+    assert "got a folder without tours" in done.err
+    assert tree(locked.book.root) == before
+
+
 def test_what_the_book_has_is_not_taken_twice(locked):
     text = locked.run("export", "--webannotation", "-").out
     before = tree(locked.book.root)

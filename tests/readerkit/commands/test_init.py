@@ -198,6 +198,7 @@ def test_a_file_that_no_page_could_show_is_left_out_by_name(in_it, capsys):
     write_files(in_it, {"src/big.js": b"x" * 5_000_000, "src/odd.js": b"a\0b"})
     made = run(capsys, "init")
     assert (made.code, made.err) == (0, "")
+    assert "not read: 1 file of more than 4,000,000 bytes (src/big.js)" in made.out
     [upstream] = yaml.safe_load((in_it / "book/annotations/upstreams.yaml").read_text())
     assert upstream["exclude"] == ["src/big.js"]
     assert upstream["include"] == ["**/*.py", "**/*.js"]
