@@ -14,7 +14,6 @@ from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.code_languages import COMMENTS
-from readerkit.wording.numbers import counted
 
 MAX_SHOWN = 8
 MAX_LINES = 3
@@ -55,7 +54,8 @@ def _none_alike(source: SourceFile) -> str:
         return "the file is empty"
     if not source.symbols:
         return "it defines nothing"
-    return f"it defines {counted(len(source.symbols), 'symbol')}, none alike"
+    count = len(source.symbols)
+    return f"it defines {count} symbol{'s' * (count > 1)}, none alike"
 
 
 def _members(owner: str, source: SourceFile) -> str:
