@@ -28,21 +28,26 @@ from mini_impls.compare import shims, upstream_files
 from mini_impls.compare.known import comparisons, find
 from mini_impls.compare.sides import Comparison, DataParallelSide, Side, ignore_phase
 from mini_impls.launch import Rank
-from mini_impls.model import GPTConfig, build_model, make_batch
+from mini_impls.model import make_batch
 from readerkit.app.library import open_library
 
-CONFIG = GPTConfig(
-    max_sequence_length=128,
-    num_layers=4,
-    hidden_size=256,
-    num_attention_heads=4,
-    num_query_groups=4,
-    ffn_hidden_size=1024,
-)
+SIZES = {
+    "max_sequence_length": 128,
+    "num_layers": 4,
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "num_query_groups": 4,
+    "ffn_hidden_size": 1024,
+}
+"""Of every model; what else its configuration says is the comparison's own."""
+EXPERT_SIZES = {"moe_ffn_hidden_size": 512}
+"""Two experts a token are then as wide as the MLP that they stand for."""
 WORLD_SIZE = 2
 ROWS_PER_RANK = 8
 BUCKET_CAP_MB = 4.0
 """Three buckets and a bit; 25 MiB, the default of torch, would be one bucket."""
+NOT_TRAINED = ("inference",)
+"""Minis without a step of training, which is what is timed here."""
 SIDES = ("mini", "upstream", "naive")
 
 Times = dict[str, list[tuple[float, float]]]
@@ -57,7 +62,8 @@ class NaiveSide(DataParallelSide):
 
 
 def build_naive(rank: Rank, comparison: Comparison) -> NaiveSide:
-    gpt = build_model(CONFIG).to(rank.device)
+    gpt = comparison.alone(comparison.config, comparison.microbatches).model
+    gpt.to(rank.device)
     optimizer = torch.optim.AdamW(gpt.parameters(), comparison.learning_rate)
     return NaiveSide(rank, gpt, gpt, optimizer)
 
@@ -68,7 +74,10 @@ def sized(comparison: Comparison) -> Comparison:
     A batch has 16 rows: 8 for each rank, or all of them for ranks that share it.
     """
     rows = ROWS_PER_RANK if comparison.data_parallel else ROWS_PER_RANK * WORLD_SIZE
-    return replace(comparison.at(WORLD_SIZE), config=CONFIG, rows_per_rank=rows)
+    resized = comparison.at(WORLD_SIZE)
+    sizes = SIZES | (EXPERT_SIZES if comparison.mini == "experts" else {})
+    config = replace(resized.config, **sizes)  # type: ignore[arg-type]
+    return replace(resized, config=config, rows_per_rank=rows)
 
 
 def time_steps(
@@ -101,7 +110,9 @@ def time_steps(
     }
     times: Times = {side: [] for side in SIDES}
     for number in range(warm_up + rounds):
-        batch = make_batch(CONFIG, step=number, batch_size=ROWS_PER_RANK * WORLD_SIZE)
+        batch = make_batch(
+            comparison.config, step=number, batch_size=ROWS_PER_RANK * WORLD_SIZE
+        )
         turn = number % len(SIDES)
         for side in SIDES[turn:] + SIDES[:turn]:
             dist.barrier(rank.group)
@@ -157,7 +168,8 @@ def main() -> None:
     chosen = [
         comparison
         for comparison in comparisons()
-        if (not args.mini or comparison.mini in args.mini)
+        if comparison.mini not in NOT_TRAINED
+        and (not args.mini or comparison.mini in args.mini)
         and args.upstream in (None, comparison.upstream)
     ]
     library = open_library()

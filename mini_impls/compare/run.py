@@ -139,7 +139,7 @@ def make_record(
     lit = lit_lines(results, noted)
     sizes = comparison.sizes(world_size)
     tables = make_tables(results, backend, known, sizes)
-    alone = one_process_losses(comparison, world_size, steps)
+    alone = losses_alone(comparison, results, steps)
     return Record(
         comparison=comparison.name,
         mini=comparison.mini,
@@ -189,6 +189,15 @@ def only_noted(rank: RankEvents, noted: Mapping[str, UpstreamFiles]) -> RankEven
         for stack in rank.stacks
     )
     return replace(rank, stacks=stacks)
+
+
+def losses_alone(
+    comparison: Comparison, results: Sequence[RankResult], steps: int
+) -> list[float]:
+    """Return the losses of one process; none where the sides train nothing either."""
+    if not any(result.mini.losses or result.upstream.losses for result in results):
+        return []
+    return one_process_losses(comparison, len(results), steps)
 
 
 def one_process_losses(

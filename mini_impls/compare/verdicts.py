@@ -60,6 +60,30 @@ def _values(
     wrong: AllowedDifference,
 ) -> Iterator[Verdict]:
     tolerance = comparison.tolerance_at(len(results))
+    if any(r.mini.losses or r.upstream.losses for r in results):
+        yield from _losses(comparison, results, one_process, wrong)
+    for what in results[0].distances:
+        far = [r.distances[what] for r in results]
+        exact = what == PARAMETERS[0]
+        yield line(
+            distance_line(what),
+            None,
+            largest(d.mini for d in far),
+            largest(d.upstream for d in far),
+            0.0 if exact else tolerance.value,
+            "built from the same weights" if exact else tolerance.reason,
+            difference=largest(d.difference for d in far),
+            excuse=NONE if exact else wrong,
+        )
+
+
+def _losses(
+    comparison: Comparison,
+    results: Sequence[RankResult],
+    one_process: Sequence[float],
+    wrong: AllowedDifference,
+) -> Iterator[Verdict]:
+    tolerance = comparison.tolerance_at(len(results))
     with_loss = [r for r in results if r.mini.losses or r.upstream.losses]
     mini, upstream = (
         [mean(losses) for losses in zip(*all_ranks, strict=True)]
@@ -95,19 +119,6 @@ def _values(
                 abs(a - b) for a, b in zip(losses, one_process, strict=True)
             ),
             excuse=wrong if name == "upstream" else NONE,
-        )
-    for what in results[0].distances:
-        far = [r.distances[what] for r in results]
-        exact = what == PARAMETERS[0]
-        yield line(
-            distance_line(what),
-            None,
-            largest(d.mini for d in far),
-            largest(d.upstream for d in far),
-            0.0 if exact else tolerance.value,
-            "built from the same weights" if exact else tolerance.reason,
-            difference=largest(d.difference for d in far),
-            excuse=NONE if exact else wrong,
         )
 
 
