@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -84,13 +83,7 @@ def phase_views(banks: list[Bank], own_asked: OwnAsked) -> Iterator[BankView]:
             bank.rules.title,
             f"{bank.rules.pass_mark:.0%}",
             len(questions),
-            tuple(
-                replace(
-                    _asked(bank, topic, topics[topic]),
-                    prompts=tuple(_prompt(bank, name) for name in topics[topic]),
-                )
-                for topic in bank.topics()
-            ),
+            tuple(_asked(bank, topic, topics[topic]) for topic in bank.topics()),
             tuple(
                 (objective.title, objectives[name])
                 for name, objective in bank.objectives.items()
@@ -148,6 +141,7 @@ def _asked(bank: Bank, topic: str, names: Sequence[str]) -> TopicQuestions:
         len(names),
         _command(phase, topic),
         tuple((name, f"{page}#q-{name}") for name in names),
+        tuple(_prompt(bank, name) for name in names),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ class Failure(Entry, frozen=True):
     """What one looks at in a job of one's own, and what it tells."""
     run: Text = ""
     """A command line that shows the cause here."""
+    shows: Literal["memory", "stop", "numbers", "speed"] | None = None
+    """What of the job is wrong: symptoms that show in the same stand together."""
 
     @property
     def stamp(self) -> str:

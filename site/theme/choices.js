@@ -30,8 +30,29 @@
   show();
   // What came after this script.
   if (spanish.checked) document.addEventListener("DOMContentLoaded", show);
+  // What is read stays where it stands, whatever is longer above it in one language. The
+  // switch is turned back for a moment, to see where that was.
+  function stay(change) {
+    var english = document.getElementById("lang-en"), root = document.documentElement, now = spanish.checked;
+    (now ? english : spanish).checked = true;
+    var mark = scrollY > 0 && atTop(), before = mark && mark.getBoundingClientRect().top;
+    (now ? spanish : english).checked = true;
+    change();
+    if (!mark) return;
+    root.style.overflowAnchor = "none"; // else the browser moves it once more
+    scrollBy({ top: mark.getBoundingClientRect().top - before, behavior: "instant" });
+    requestAnimationFrame(function () { requestAnimationFrame(function () { root.style.overflowAnchor = ""; }); });
+  }
+  // The first thing in view, under the bars, that is there in both languages.
+  function atTop() {
+    for (var y = 60; y < innerHeight; y += 12) {
+      var seen = document.elementFromPoint(innerWidth / 2, y);
+      var one = seen && seen.closest(".b"), whole = one ? one.parentElement : seen;
+      if (whole && whole.closest("main *") && !whole.closest(".here, .tools, .only-es")) return whole;
+    }
+  }
   document.querySelector(".lang").addEventListener("change", function () {
-    show();
+    stay(show);
     try {
       localStorage.setItem("readerkit.lang", document.documentElement.lang);
     } catch (denied) { /* for this page only */ }

@@ -202,3 +202,12 @@ def test_mechanisms_are_found_and_linked_from_notes_concepts_and_comparisons(
     moves = page.locator("#tp-row-forward .part", has_text="It moves")
     moves.get_by_role("link", name="A block cut in tensor parallelism").click()
     page.wait_for_url(f"**/{WIDE}")
+
+
+def test_questions_of_a_mechanism_are_told_by_what_they_ask(site, open_page):
+    page = open_page(f"file://{site}/mechanisms/zero-3.html")
+    asked = page.locator("main li a[href*='quiz/35/'][href*='#q-']")
+    english = asked.first.inner_text()
+    assert english.count(" ") > 3
+    page.locator("#lang-es + label").click()
+    expect(asked.first).not_to_have_text(english, use_inner_text=True)

@@ -255,6 +255,30 @@ def test_the_language_is_remembered_and_what_is_missing_is_marked(
     expect(translated.get_by_text("Un conmutador lo elige.")).to_be_visible()
 
 
+PLACE = (
+    """() => Math.round(document.getElementById('L1289').getBoundingClientRect().top)"""
+)
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_neither_a_switch_nor_a_focus_in_the_bar_loses_the_place(
+    site, open_page, width
+):
+    layers = "read/megatron/megatron/core/tensor_parallel/layers.py.html#L1289"
+    page = open_page(f"file://{site}/{layers}", width=width)
+    place = page.evaluate(PLACE)
+    assert 0 < place < 900
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.locator("#theme").focus()
+    page.locator(".goto input").focus()
+    assert abs(page.evaluate(PLACE) - place) <= 2
+    for language in ("es", "en"):
+        page.locator(f"#lang-{language} + label").click()
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        assert abs(page.evaluate(PLACE) - place) <= 2, language
+
+
 def test_concepts_and_their_cards_follow_the_language(small_site, open_page):
     page = open_page(f"file://{small_site}/concepts.html")
     page.locator("#lang-es + label").click()

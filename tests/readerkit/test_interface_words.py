@@ -44,6 +44,7 @@ from readerkit.render.html import (
     prediction,
     record_view,
     related_pages,
+    study,
     timeline,
     uses_page,
 )
@@ -68,6 +69,7 @@ TABLES = {
     "evidence/record.py": get_args(record.Outcome),
     "evidence/conclusion.py": conclusion._KINDS.values(),
     "render/html/related_pages.py": related_pages.KINDS.values(),
+    "render/html/study.py": study.WRONG.values(),
     "render/html/uses_page.py": uses_page.KINDS.values(),
     "render/html/estimate_examples.py": sum(estimate_examples.SECTIONS.values(), ()),
     "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),

@@ -21,7 +21,7 @@ _VALUE = b"="  # before the name of what is given a value: coloured as any other
 _OPEN = re.compile(b"([\1\2])([^\3]*)\3([^\4]*)\4")
 # Elements of one letter that say nothing by themselves: there are 200,000.
 _ELEMENTS = {
-    "comment": (b"<i class=c>", b"</i>"),
+    "comment": (b"<em>", b"</em>"),
     "docstring": (b"<i>", b"</i>"),
     "string": (b"<u>", b"</u>"),
     "number": (b"<b class=n>", b"</b>"),

@@ -31,6 +31,8 @@ LENGTH = 155
 """Letters that lists of pages show of a description."""
 _UNSAID = re.compile(r'<a class="proved".*?</a>|<annotation.*?</annotation>')
 
+_SECTION = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.S)
+
 
 class TextPiece(Protocol):
     """A piece of a page, perhaps of prose."""
@@ -60,6 +62,18 @@ def opening(pieces: Iterable[TextPiece]) -> str:
     if prose is None:
         return ""
     return brief(Markup(prose.en.partition("</p>")[0]))
+
+
+def sections(pieces: Iterable[TextPiece]) -> dict[str, list[tuple[str, str]]]:
+    """Return the sections of a text by language: the address of each, and its title."""
+    found: dict[str, list[tuple[str, str]]] = {"en": [], "es": []}
+    for prose in (piece.text for piece in pieces if piece.text):
+        for language, told in (("en", prose.en), ("es", prose.es or "")):
+            found[language] += [
+                (mark, Markup(_UNSAID.sub("", title)).striptags())
+                for mark, title in _SECTION.findall(told)
+            ]
+    return found
 
 
 _COMPILED: dict[tuple[str, str, str], bytes] = {}
@@ -113,6 +127,7 @@ class Templates:
             both=both,
             brief=brief,
             opening=opening,
+            sections=sections,
             counted=words.counted,
             plain=visible,
             told=words.told,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from readerkit.content.book import MINIS
 from readerkit.content.chapters import ChapterText, parts_of
@@ -17,7 +17,8 @@ from readerkit.render.html.mechanism_list import (
     mechanism_player,
     played_names,
 )
-from readerkit.render.html.notes import section_title
+from readerkit.render.html.notes import section_title, text
+from readerkit.render.html.quiz_page import begun
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 from readerkit.wording.numbers import format_bytes
@@ -57,15 +58,20 @@ def mechanism_page(
         "mirrors": [(page, title) for page, title, _ in sections],
         "notes": [view(model, note) for note in notes],
         "chapters": [*_chapters(scripts, name)],
-        "questions": list(
-            dict.fromkeys(
-                each
-                for note in notes
-                for topic in model.asked.get(note, ())
-                for each in topic.questions
-            )
-        ),
+        "questions": [*_questions(model, notes)],
     }
+
+
+def _questions(model: SiteModel, notes: Iterable[str]) -> Iterator[tuple[Text, str]]:
+    """Yield each question that leads to some notes once: what it asks, and where."""
+    found = {
+        page: prompt
+        for note in notes
+        for topic in model.asked.get(note, ())
+        for (_, page), prompt in zip(topic.questions, topic.prompts, strict=True)
+    }
+    for page, (english, spanish) in found.items():
+        yield text(begun(english), begun(spanish) if spanish else None), page
 
 
 def _minis(model: SiteModel, about: Mechanism) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ from readerkit.render.html.study import (
     path_page,
     reference_page,
     start_page,
-    symptom,
+    symptoms,
 )
 from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.tour_page import tour_page
@@ -253,12 +253,11 @@ def _start_page(model: SiteModel, writing: Writing) -> Context:
         None,
     )
     first = first_question(*asked) if asked else None
-    failures = writing.routes.failures
     title = "Read the code that trains large models" if writing.is_shipped else ""
     return start_page(model, writing.first_stop, lists, title) | {
         "question": first,
         "routes": writing.routes,
-        "symptoms": [symptom(writing.routes, each) for each in failures],
+        "symptoms": symptoms(writing.routes),
     }
 
 

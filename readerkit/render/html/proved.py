@@ -221,8 +221,8 @@ def marked(
         named.add(number)
         return str(
             Markup(
-                '<a class="proved"{} href="#{}-claim-{}"><span aria-hidden="true">✓'
-                '</span><span class="unseen">{}</span></a>'
+                '<a class="proved"{} href="#{}-claim-{}"><span class=unseen>{}</span>'
+                "</a>"
             ).format(name, place, proof.passage, number)
         )
 

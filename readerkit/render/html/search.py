@@ -8,7 +8,6 @@ for ``site/theme/search.js`` to say, once for what is sought and what is found.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,15 +25,12 @@ from readerkit.render.html import search_packing as packing
 from readerkit.render.html.estimate_examples import SECTIONS
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
-from readerkit.render.html.quiz_page import BankView
+from readerkit.render.html.quiz_page import BankView, begun
 from readerkit.render.html.search_stems import Stems
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
 
 FILE = "search-index.js"
-_PARAMETER = re.compile(r"\{[^{}]*\}")
-"""Of a question: each variant has its own value there."""
-
 _ESTIMATE = "estimate calculator cálculo calculadora"
 """What a reader calls one, whatever it is about."""
 
@@ -217,15 +213,9 @@ def _quiz(phases: Iterable[BankView]) -> Iterator[Indexed]:
             )
             asked = zip(each.questions, each.prompts, strict=True)
             for (_, place), (prompt, spanish) in asked:
-                title, told = _begin(prompt), _begin(spanish)
+                title, told = begun(prompt), begun(spanish)
                 # Its Spanish is sought in its beginning alone: all of it is too large.
                 yield Indexed("question", title, topic, place, prompt, told)
-
-
-def _begin(text: str) -> str:
-    """Return a text as far as a line of the results shows it."""
-    text = _PARAMETER.sub("…", text.replace("`", ""))
-    return text if len(text) < 84 else text[:76].rpartition(" ")[0] + " …"
 
 
 def _symptoms(routes: ReadingPaths) -> Iterator[Indexed]:

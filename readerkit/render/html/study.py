@@ -31,6 +31,14 @@ from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.tour_page import tour_lines
 from readerkit.render.html.words import Text
 
+WRONG = {
+    "memory": "It runs out of memory",
+    "stop": "It stands still",
+    "numbers": "Its numbers are wrong",
+    "speed": "It is slow",
+}
+"""What stands over the symptoms that show in the same: of a job."""
+
 
 def concept_page(model: SiteModel) -> Context:
     """Return the page of all concepts, by the pressure that they answer."""
@@ -93,15 +101,37 @@ def path_page(model: SiteModel, paths: ReadingPaths) -> Context:
         "title": "Reading paths",
         "tours": tour_lines(model),
         "prerequisite": list(_prerequisites(model)),
-        "failure": [_failure(model, paths, failure) for failure in paths.failures],
+        "failure": [
+            (heading, [_failure(model, paths, failure) for failure in those])
+            for heading, those in _grouped(paths.failures)
+        ],
+        "symptoms": symptoms(paths),
         "synthesis": [_pairing(model, paths, pair) for pair in paths.pairs],
     }
 
 
-def symptom(paths: ReadingPaths, failure: Failure) -> tuple[str, Text]:
-    """Return the id of a failure, and what shows of it."""
+def symptoms(paths: ReadingPaths) -> list[tuple[str, list[tuple[str, Text]]]]:
+    """Return the id of each failure and what shows of it, by what is wrong."""
+    return [
+        (heading, [(each.id, _symptom(paths, each)) for each in those])
+        for heading, those in _grouped(paths.failures)
+    ]
+
+
+def _grouped(failures: Iterable[Failure]) -> Iterator[tuple[str, list[Failure]]]:
+    """Yield failures of which the same is wrong, those that do not say it last."""
+    found: dict[str, list[Failure]] = {}
+    for each in failures:
+        found.setdefault(WRONG.get(each.shows or "", ""), []).append(each)
+    unsaid = found.pop("", [])
+    yield from found.items()
+    if unsaid:
+        yield "", unsaid
+
+
+def _symptom(paths: ReadingPaths, failure: Failure) -> Text:
     texts = paths.spanish.get(failure.id, Translation()).texts
-    return failure.id, text(failure.symptom, texts.get("symptom"))
+    return text(failure.symptom, texts.get("symptom"))
 
 
 def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context:
@@ -109,7 +139,7 @@ def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context
     texts = spanish.texts
     return {
         "id": failure.id,
-        "title": symptom(paths, failure)[1],
+        "title": _symptom(paths, failure),
         "text": text(failure.cause, texts.get("cause"), prose),
         "notes": _views(model, failure.notes),
         "check": failure.check and text(failure.check, texts.get("check"), prose),

@@ -48,9 +48,11 @@ Luego espere.
 """
 
 
-def built(tmp_path, capsys, spanish: str):
+def built(tmp_path, capsys, spanish: str, more: str = ""):
     book = make_book(tmp_path)
-    texts = {"01-two.md": ENGLISH} | ({"01-two.es.md": spanish} if spanish else {})
+    texts = {"01-two.md": ENGLISH + more} | (
+        {"01-two.es.md": spanish} if spanish else {}
+    )
     write_files(
         book.root, {f"site/pages/chapters/{name}": texts[name] for name in texts}
     )
@@ -69,8 +71,8 @@ def test_words_stand_in_both_languages_and_what_is_shown_stands_once(tmp_path, c
         ("bubble 25.00% of ideal", "burbuja: 25.00% del ideal"),
         ("Two ranks", "Dos ranks"),
     ]:
-        assert re.search(rf'lang="en">\s*[^"]*{re.escape(english)}', html), english
-        assert re.search(rf'lang="es">\s*[^"]*{re.escape(spanish)}', html), spanish
+        assert re.search(rf'lang="?en"?>\s*[^"]*{re.escape(english)}', html), english
+        assert re.search(rf'lang="?es"?>\s*[^"]*{re.escape(spanish)}', html), spanish
     assert html.count('class="excerpt"') == 1
     assert html.count("<svg ") == 1
     assert html.count('<span class="computed">32 B</span>') == 2
@@ -86,6 +88,20 @@ def test_without_a_spanish_text_the_english_one_stays(tmp_path, capsys):
     assert article.count("Aún sin traducir") == 2  # the text, and the note in it
     assert '<div lang="en"><p>' in article  # English alone says so
     assert "<p>Sum it.</p>" in article
+
+
+def test_a_chapter_lists_its_sections_in_each_language(tmp_path, capsys):
+    spanish = SPANISH + "".join(f"\n## Parte *{n}*\n\nx\n" for n in "abc")
+    more = "".join(f"\n## Part *{n}*\n\nx\n" for n in "abc")
+    page, done = built(tmp_path, capsys, spanish, more)
+    assert done.code == 0, done.err
+    html = page.read_text()
+    contents = html.partition('<nav class="on-page"')[2].partition("</nav>")[0]
+    english, spanish = re.findall(r"<ol class=b lang=..>(.*?)</ol>", contents, re.S)
+    assert re.findall(r">([^<]+)</a>", english)[-3:] == ["Part a", "Part b", "Part c"]
+    assert re.findall(r">([^<]+)</a>", spanish)[-1] == "Parte c"
+    for address in re.findall(r'href="#([^"]+)"', contents):
+        assert html.count(f'<h2 id="{address}">') == 1
 
 
 OTHER = {

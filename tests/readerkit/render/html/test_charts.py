@@ -138,5 +138,5 @@ def test_every_word_of_a_drawing_is_in_both_languages():
 def test_a_drawing_without_spanish_says_that_it_is_english():
     for chart in charts(Words()):
         svg = parsed(chart)
-        assert 'lang="es"' not in chart and "data-es" not in chart
+        assert "lang=es" not in chart and "data-es" not in chart
         assert svg.find(f"{SVG}title").get("lang") == "en"

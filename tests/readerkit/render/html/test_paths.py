@@ -52,6 +52,37 @@ def test_paths_hold_both_languages_and_mark_what_is_missing_or_old(capsys, tmp_p
     assert "En dos mitades." in halves and OUTDATED in halves
 
 
+def test_symptoms_of_which_the_same_is_wrong_stand_together(capsys, tmp_path):
+    english = PATHS.replace(
+        "pairs:",
+        """\
+  - {id: full, shows: memory, symptom: No room, cause: All is held., notes: []}
+  - {id: nan, shows: numbers, symptom: No number, cause: It overflows., notes: []}
+  - {id: late, shows: memory, symptom: No room later, cause: It grows., notes: []}
+pairs:""",
+    )
+    site, result = built(capsys, tmp_path, english)
+    assert result.code == 0, result.err
+    for page in ("paths.html", "index.html"):
+        html = (site / page).read_text()
+        listed = re.findall(r'#(full|nan|late|hang|slow)">', html)
+        assert listed[:5] == ["full", "late", "nan", "hang", "slow"], page
+        assert "It runs out of memory" in html and "Se queda sin memoria" in html
+    order = re.findall(r'<section class="symptom" id="(\w+)"><h([34])>', html_of(site))
+    expected = [
+        ("full", "4"),
+        ("late", "4"),
+        ("nan", "4"),
+        ("hang", "3"),
+        ("slow", "3"),
+    ]
+    assert order[:5] == expected
+
+
+def html_of(site):
+    return (site / "paths.html").read_text()
+
+
 FAULTS = {
     "an id that no path has": (
         {"spanish": "failures:\n  hang: {}\n  hung: {}\npairs: {slow: {}}\n"},
