@@ -18,6 +18,7 @@ from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.chapters import ChapterText
 from readerkit.content.inline_numbers import INLINE
 from readerkit.content.reading_paths import ReadingPaths
+from readerkit.evidence.executed_lines import op_name
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms, search_names
@@ -50,7 +51,12 @@ class Indexed(NamedTuple):
 def search_index(model: SiteModel, writing: Writing) -> bytes:
     """Return the script; it works from a file as well as from a server."""
     texts = [*_notes(model), *_ideas(model), *_chapters(writing.scripts)]
-    texts += [*_tours(model), *_labs(writing.labs), *_mechanisms(model)]
+    texts += [
+        *_records(model),
+        *_tours(model),
+        *_labs(writing.labs),
+        *_mechanisms(model),
+    ]
     texts += _estimates(model) if writing.examples else ()
     texts += [*_quiz(writing.phases), *_symptoms(writing.routes)]
     texts += [*_works(model), *_pages(model, writing)]
@@ -164,6 +170,18 @@ def _ideas(model: SiteModel) -> Iterator[Indexed]:
             place, text = f"{page}#s{number}", section.why
             title = told.title if told.title != section.title else ""
             yield Indexed("beside", section.title, mirror.title, place, text, title)
+
+
+def _records(model: SiteModel) -> Iterator[Indexed]:
+    """Yield the recorded steps, each with the calls that its events are.
+
+    An entry for each event would make the index too large: there are thousands.
+    """
+    for name, page in model.strips.items():
+        ranks = model.evidence[name].record.events
+        events = (each for rank in ranks for each in (*rank.upstream, *rank.mini))
+        calls = ", ".join(dict.fromkeys(op_name(each.op) for each in events))
+        yield Indexed("beside", name, calls, f"{page}#r-{name}", calls)
 
 
 def _tours(model: SiteModel) -> Iterator[Indexed]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
 from readerkit.render.html.timeline import BY_HARNESS, IN_CPP, SHORT, STALE
-from tests.helpers import make_book, run, write_files
+from tests.helpers import make_book, read_search_index, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, MIRROR, add_upstream, record_of
 
 NAME = "sums_sample"
@@ -317,3 +317,10 @@ def test_a_record_says_how_its_events_stand_and_what_it_does_not_say(built):
     assert "1 of 1 events identical." in html
     assert "1 de 1 eventos idénticos" in html
     assert "Not seen" in html and "order between ranks (no common clock)" in html
+
+
+def test_the_search_knows_a_recorded_step_by_its_name_and_its_calls(built, tmp_path):
+    built()
+    found = read_search_index(tmp_path / "site")
+    (_, name, calls, *_), _ = found[f"beside/closing.html#r-{NAME}"]
+    assert (name, calls) == (NAME, "all-reduce")
