@@ -179,7 +179,7 @@ class ClaimMover:
             files = self._files(places)
             went = self._moves.went(_matching(places, self._moves.before.paths))
             files += [path for path in went if not _matching(files, [path])]
-            return {**raw, "in": files}
+            return {**raw, "in": files} if files != [*places] else raw
         before = self._moves.before
         homes: dict[TreePath, tuple[TreePath, str]] = {}
         for path in _matching(places, before.paths):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from readerkit.anchors.grammars import grammar, language_at
 from readerkit.anchors.propose import propose
 from readerkit.app.drift_anchors import MovedAnchor, drifted_anchors
 from readerkit.app.drift_moves import Moves, Renames
@@ -125,7 +126,7 @@ def find_drift(library: Library, upstream: Upstream, target: OtherRevision) -> D
     """Return where the notes and claims of an upstream stand in another revision.
 
     Raises:
-        ReaderkitError: no lock, or code that is nowhere any more.
+        ReaderkitError: no lock, no grammar, or code that is nowhere any more.
     """
     lock = library.lock(upstream)
     before = old_tree(library, upstream, lock)
@@ -135,6 +136,8 @@ def find_drift(library: Library, upstream: Upstream, target: OtherRevision) -> D
         for note in library.book.anchored_in(upstream.name)
         if note.id in lock.anchors
     ]
+    for path in {locked.span.path for _, locked in notes}:
+        grammar(language_at(path))  # without it, every note of the language is lost
     was = Sources(upstream, map(TreePath, before), lambda path: before[path])
     moves = Moves(was, after)
     carried = moves.look([locked.span for _, locked in notes])

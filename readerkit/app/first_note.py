@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readerkit.anchors import SourceFile
+from readerkit.anchors.grammars import grammar, language_at
 from readerkit.app.new_upstream import NewUpstream
 from readerkit.errors import AnchorError, ReaderkitError
 from readerkit.model.git_names import TreePath
@@ -91,7 +92,7 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
     """Yield notes to begin with, the likeliest first.
 
     Raises:
-        ReaderkitError: no file of it defines anything.
+        ReaderkitError: no file of it defines anything; or no grammar reads them.
     """
     texts = dict(_texts(new))
     words: Counter[bytes] = Counter()
@@ -107,6 +108,8 @@ def choose_first(new: NewUpstream) -> Iterator[FirstNote]:
         if found:
             break
     else:
+        for path in texts:
+            grammar(language_at(path))  # one that is missing is why
         raise ReaderkitError(
             f"{new.upstream.name}: no function or class that is defined once, of "
             f"{counted(len(texts), 'file')} looked at, so that there is nothing to "

@@ -18,6 +18,7 @@ from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.store import write_atomically
+from readerkit.upstreams.upstream import matching
 
 _FIELDS = {"citation": ("decision", "alternative", "why", "cost")}
 MAX_SHOWN_LINES = 60
@@ -77,6 +78,12 @@ def find_lines(
         upstream, known = (exact or found)[0]
         return upstream, Span(known, first, last)
     if not found:
+        for upstream in [only] if only else library.book.upstreams.values():
+            if any(matching(glob).fullmatch(path) for glob in upstream.exclude):
+                raise ReaderkitError(
+                    f"'{path}': got a file that {upstream.name} leaves out, expected "
+                    "one that it reads: see exclude in annotations/upstreams.yaml"
+                )
         near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
         meant = f": did you mean {' or '.join(near)}?" if near else ""
         raise ReaderkitError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.errors import ReaderkitError, SourceError
-from readerkit.model.code_languages import ENDINGS
+from readerkit.model.code_languages import ENDINGS, LANGUAGES
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.here import living_files, top_of
@@ -76,6 +76,11 @@ def here(name: str, book: Path, include: Iterable[str]) -> NewUpstream:
         ReaderkitError: none of its files is of a language that is read.
     """
     wanted = tuple(include) or every_ending()
+    if (top_of(book) / "objects").is_dir() and (top_of(book) / "HEAD").is_file():
+        raise ReaderkitError(
+            f"{top_of(book)}: got a bare repository, expected one with its files: "
+            f"git clone it, then {typed('init', 'THE CLONE')}"
+        )
     everything = Upstream(name, name, wanted, worktree=True)
     files = living_files(book, everything)
     top = top_of(book)
@@ -201,10 +206,14 @@ def _kept(
     }
     if not fitting or (is_given and len(fitting) < len({*globs})):
         lacking = ", ".join(g for g in globs if g not in fitting)
-        expected = "a glob that fits a file" if is_given else f"a file like {lacking}"
+        titles = ", ".join(each.title for each in LANGUAGES)
         raise ReaderkitError(
-            f"{where}: no file to read: expected {expected}"
-            + (f", got {lacking}" if is_given else ": name others with --include")
+            f"{where}: no file to read: expected "
+            + (
+                f"a glob that fits a file, got {lacking}"
+                if is_given
+                else f"one of {titles}, by its ending"
+            )
         )
     return tuple(glob for glob in globs if glob in fitting)
 

@@ -119,7 +119,12 @@ def open_tree(given: str) -> Iterator[FolderTree | CommitTree]:
     if path.is_dir():
         bare = (path / "objects").is_dir() and (path / "HEAD").is_file()
         if not bare:
-            yield FolderTree(path.absolute())
+            files = FolderTree(path.absolute())
+            if not files:
+                raise SourceError(
+                    f"got the folder {given} without a file, expected code"
+                )
+            yield files
             return
         folder, at, revision = given, "@", "HEAD"
     root = Path(folder).expanduser()

@@ -64,6 +64,10 @@ def init(
     others = _submodules(subject)
     large = [visible_line(path) for path in new.upstream.exclude]
     next_command.remember("book", _shown(root))
+    if not as_json:
+        # Before the site: whatever ends that leaves a book, and it is known.
+        for path in paths:
+            click.echo(f"wrote {_shown(path)}")
     site = None if no_site else _build_site(root)
     if as_json:
         wrote = [str(path) for path in paths]
@@ -79,8 +83,6 @@ def init(
             }
         )
         return
-    for path in paths:
-        click.echo(f"wrote {_shown(path)}")
     if others:
         click.echo(
             f"not read: {counted(len(others), 'submodule')} ({_some(others)}): a "
@@ -171,6 +173,7 @@ def _check_name(given: str) -> None:
 def _build_site(root: Path) -> Path:
     from readerkit.app.folders import BUILT_SITE
     from readerkit.app.library import open_library
+    from readerkit.errors import ReaderkitError
     from readerkit.site.build import BuildCache, make_site
     from readerkit.site.inputs import find_inputs
     from readerkit.site.publish import Rendered, check_place, publish
@@ -178,12 +181,18 @@ def _build_site(root: Path) -> Path:
     from readerkit.system.status import Status
 
     place, status, inputs = root / BUILT_SITE, Status(), find_inputs(root)
-    check_place(place)
-    today = inputs.made_from()
-    with uncollected():
-        cache = BuildCache(is_last=True)
-        made = make_site(open_library(root), inputs, cache, status=status)
-        publish(place, Rendered(made, status), {**today, **inputs.served()})
+    try:
+        check_place(place)
+        today = inputs.made_from()
+        with uncollected():
+            cache = BuildCache(is_last=True)
+            made = make_site(open_library(root), inputs, cache, status=status)
+            publish(place, Rendered(made, status), {**today, **inputs.served()})
+    except ReaderkitError as error:
+        again = typed("site", "build")
+        raise ReaderkitError(
+            f"{_shown(root)} is whole, and has no site yet: {again}\n    {error}"
+        ) from None
     status.clear()
     return place
 

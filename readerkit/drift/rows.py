@@ -45,6 +45,8 @@ def parse_rows(data: bytes) -> tuple[list[AskedSpan], list[BadRow]]:
                 rows.append(_row(line))
             except ValueError as error:
                 bad.append(BadRow(number, str(error)))
+    if not rows and not bad:
+        bad.append(BadRow(1, f"got no row, expected lines of {_EXPECTED}"))
     return rows, bad
 
 
@@ -74,19 +76,24 @@ def _row(line: bytes) -> AskedSpan:
         raise ValueError(f"got no '{lacking[0]}', expected {_EXPECTED}")
     name = row["id"]
     if isinstance(name, bool) or not isinstance(name, str | int):
-        raise ValueError(f"got {_kind(name)} as 'id', expected a text or a number")
+        raise ValueError(f"got {_said(name)} as 'id', expected a text or a number")
     return AskedSpan(name, Span(parse_path(row["path"]), *parse_lines(*_ends(row))))
 
 
 def _ends(row: dict[str, Any]) -> tuple[object, object]:
     for key in ("start", "end"):
         if type(row[key]) is not int:
-            got = f"{_kind(row[key])} as '{key}'"
+            got = f"{_said(row[key])} as '{key}'"
             raise ValueError(f"got {got}, expected the number of a line, from 1")
     if not 0 < row["start"] <= row["end"]:
         got = f"lines {row['start']} to {row['end']}"
         raise ValueError(f"got {got}, expected numbers from 1 on, in order")
     return row["start"], row["end"]
+
+
+def _said(value: object) -> str:
+    """Return what a value is, and which number."""
+    return str(value) if isinstance(value, float) else _kind(value)
 
 
 def _kind(value: object) -> str:

@@ -211,6 +211,7 @@ def newest_like(package: Package) -> str:
 def _listed(name: str, options: Mapping[str, str]) -> list[DistributionPackage]:
     """Return the files of a package, of the first index that has it."""
     from pypi_simple import PyPISimple
+    from requests import ConnectionError as NoConnection
 
     problem = ""
     for index in _index_urls(options):
@@ -218,10 +219,12 @@ def _listed(name: str, options: Mapping[str, str]) -> list[DistributionPackage]:
         try:
             with PyPISimple(**given, session=_session(options)) as client:
                 return client.get_project_page(name, timeout=PROBE_SECONDS).packages
+        except NoConnection:
+            problem = problem or "the package index cannot be reached"
         except Exception as error:  # of requests, of what is no index
             line = str(error).splitlines()[0]
             problem = problem or re.sub(r"//[^/@\s]*@", "//", line)[:200]
-    raise SourceError(f"no package {name}: {problem}")
+    raise SourceError(f"no package {name} can be had: {problem}")
 
 
 def _newest(

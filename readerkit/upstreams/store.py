@@ -33,6 +33,7 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
     """
     import tempfile  # reading, which is what most runs do, goes without it
 
+    made = [each for each in (path.parent, *path.parents) if not each.exists()]
     try:
         if private:
             make_folder(path.parent)
@@ -48,6 +49,9 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
                 Path(aside).unlink()
             raise
     except OSError as error:
+        for folder in dict.fromkeys(made):  # the innermost first
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         raise StoreError(
             f"cannot write {path}: {error.strerror or error}: expected a writable disk "
             f"with {len(data):,} bytes free; free some space, or set READERKIT_CACHE "

@@ -258,6 +258,15 @@ def test_what_stands_nowhere_is_looked_for_where_its_file_went(own, files, where
     assert absent == {"name": "Lock", "in": where}
 
 
+def test_what_stands_nowhere_stays_as_it_is_where_nothing_moved(own):
+    file = own.book / "annotations/app/notes.yaml"
+    file.write_text(own.notes.replace(", symbol: Pages.page}", "}"))
+    assert own("annotate", "--update-lock").code == 0
+    own.refactor({"pages.py": PAGES.replace("import time", "import time as time")})
+    found = json.loads(own("drift", "app", "--json").out)
+    assert found["moved_claims"] == []
+
+
 def test_what_stands_nowhere_is_looked_for_in_no_file_that_took_a_little(own):
     file = own.book / "annotations/app/notes.yaml"
     file.write_text(own.notes.replace(", symbol: Pages.page}", "}"))

@@ -120,10 +120,35 @@ def test_many_rows_that_are_none_are_counted(tmp_path, folders):
     assert lines[-1].endswith("and 480 more rows of no use")
 
 
+@pytest.mark.parametrize("text", ["", "\n \n", "\ufeff"])
+def test_a_file_without_rows_is_told(tmp_path, folders, text):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(text)
+    result = carry(str(file), *folders)
+    assert (result.code, result.out) == (1, "")
+    assert f"{file}:1: got no row, expected lines of" in result.err
+
+
+def test_numbers_that_are_no_lines_are_named(tmp_path, folders):
+    rows = ({**ROW, "start": 1.5}, {**ROW, "end": float("nan")})
+    result = carry(rows_file(tmp_path, *rows), *folders)
+    assert (result.code, result.out) == (1, "")
+    assert ":1: got 1.5 as 'start', expected the number of a line" in result.err
+    assert ":2: got nan as 'end', expected the number of a line" in result.err
+
+
+def test_a_folder_without_files_is_no_tree(tmp_path, folders):
+    bare = tmp_path / "bare"
+    (bare / ".git").mkdir(parents=True)
+    result = carry(rows_file(tmp_path, ROW), folders[0], str(bare))
+    assert (result.code, result.out) == (1, "")
+    assert f"got the folder {bare} without a file, expected code" in result.err
+
+
 def test_an_id_of_two_rows_is_said_and_both_are_answered(tmp_path, folders):
     result = carry(rows_file(tmp_path, ROW, ROW, {**ROW, "id": 1}), *folders)
-    assert result.code == 0
-    assert "1 id of more than one row: 'one'" in result.err
+    assert result.code == 1
+    assert "1 id of more than one row: got 'one', expected an id of its" in result.err
     assert len(result.out.splitlines()) == 3
 
 

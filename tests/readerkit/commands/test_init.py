@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,7 +135,7 @@ def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
     empty = write_files(tmp_path / "empty", {"a.txt": "a"})
     refused = run(capsys, "init", str(empty))
     assert refused.code == 1
-    assert "no file to read: expected a file like **/*.py" in refused.err
+    assert "no file to read: expected one of Python, C, C++" in refused.err
     assert [p.name for p in empty.iterdir()] == ["a.txt"]
 
 
@@ -203,6 +206,50 @@ def test_a_file_that_no_page_could_show_is_left_out_by_name(in_it, capsys):
     assert upstream["exclude"] == ["src/big.js"]
     assert upstream["include"] == ["**/*.py", "**/*.js"]
     assert check(capsys, in_it / "book").code == 0
+
+
+def test_a_file_that_is_left_out_is_told_to_be(in_it, capsys):
+    write_files(in_it, {"src/big.js": b"x" * 5_000_000})
+    assert run(capsys, "init", "--no-site").code == 0
+    done = run(capsys, "note", "src/big.js:1", "--print", "--book", str(in_it / "book"))
+    assert done.code == 1
+    assert "'src/big.js': got a file that thing leaves out" in done.err
+
+
+def test_a_bare_repository_is_no_place_for_a_book(tmp_path, capsys):
+    git(tmp_path, "init", "--quiet", "--bare", "bare.git")
+    before = sorted((tmp_path / "bare.git").iterdir())
+    done = run(capsys, "init", str(tmp_path / "bare.git"))
+    assert done.code == 1
+    assert "got a bare repository, expected one with its files: git clone" in done.err
+    assert sorted((tmp_path / "bare.git").iterdir()) == before
+
+
+def without_grammar(tmp_path: Path, package: str, *words: str):
+    """Run a command where a grammar is not installed."""
+    hiding = "raise ImportError"
+    hidden = write_files(tmp_path / "hidden", {f"{package}/__init__.py": hiding})
+    return subprocess.run(
+        [sys.executable, "-m", "readerkit", *words],
+        env={**os.environ, "PYTHONPATH": str(hidden)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_grammar_that_is_missing_is_one_line(tmp_path, capsys):
+    rust = "pub fn keep_it(key: u32) -> u32 {\n    let found = key;\n    found\n}\n"
+    root = tmp_path / "thing"
+    make_repository(root, {"lib.rs": rust})
+    why = "the grammar of Rust is not installed: pip install tree-sitter-rust"
+    refused = without_grammar(tmp_path, "tree_sitter_rust", "init", str(root))
+    assert (refused.returncode, refused.stderr) == (1, f"readerkit: {why}\n")
+    assert not (root / "book").exists()
+    assert run(capsys, "init", str(root), "--no-site").code == 0
+    book = ("--book", str(root / "book"))
+    for words in (("drift",), ("note", "lib.rs:1", "--print")):
+        done = without_grammar(tmp_path, "tree_sitter_rust", *words, *book)
+        assert (done.returncode, done.stderr) == (1, f"readerkit: {why}\n"), words
 
 
 def test_a_folder_without_git_is_read_as_it_is(tmp_path, repository, capsys):

@@ -611,8 +611,18 @@ def test_a_release_that_is_not_there_is_named(monkeypatch):
             newest_release(NAME, "9")
         with pytest.raises(SourceError, match="no wheel for manylinux_2_28_x86_64"):
             newest_like(LINUX)
-        with pytest.raises(SourceError, match="no package nothing-like-it"):
+        with pytest.raises(
+            SourceError, match="no package nothing-like-it can be had: No details"
+        ):
             newest_release("nothing-like-it")
+
+
+def test_an_index_that_is_not_there_is_told_in_a_word(monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(SourceError) as caught:
+        newest_release(NAME)
+    why = f"no package {NAME} can be had: the package index cannot be reached"
+    assert str(caught.value) == why
 
 
 def test_in_a_folder_pip_finds_the_newest(links):

@@ -107,6 +107,13 @@ def test_write_replaces_a_file_and_leaves_nothing_beside_it(tmp_path):
     assert files_below(tmp_path) == ["a/file"]
 
 
+def test_a_write_that_fails_leaves_no_folder_behind(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(StoreError):
+        write_atomically(tmp_path / "there/new/deep" / ("x" * 300), b"data")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "there"]
+
+
 def test_written_file_can_be_read_by_others(tmp_path):
     write_atomically(tmp_path / "file", b"")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
