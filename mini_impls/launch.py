@@ -40,6 +40,7 @@ from torch.distributed.elastic.multiprocessing import (
 
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
+from mini_impls.gpus import check_devices, take_device
 from mini_impls.limits import Options, check_timeout
 from mini_impls.machine import INSIST, check_room
 from mini_impls.recorder import Recorder
@@ -105,15 +106,6 @@ class Rank:
         self.status.draw_again()
 
 
-def check_devices(backend: str, world_size: int) -> None:
-    """Raise ValueError where this machine cannot hold that many ranks."""
-    if world_size < 1:
-        raise ValueError(f"world size {world_size} is below 1")
-    gpus = torch.cuda.device_count()
-    if backend == "nccl" and gpus < world_size:
-        raise ValueError(f"NCCL needs a GPU a rank: {world_size} ranks, {gpus} GPUs")
-
-
 # --- 2. inside a rank ---
 
 
@@ -129,8 +121,8 @@ def _with_group(
 ) -> Any:
     device = torch.device("cpu")
     if backend == "nccl":
-        device = torch.device("cuda", local_rank)
-        torch.cuda.set_device(device)
+        local_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
+        device = take_device(local_rank, local_ranks)
     torch.set_num_threads(1)  # ranks share the cores, and one thread sums in one order
     timeout = timedelta(seconds=timeout_s)
     # For groups of some ranks too: whoever makes one without a timeout gets these.
@@ -213,20 +205,23 @@ def run(
     backend: str = "gloo",
     timeout_s: float = 60.0,
     anew: bool = False,
+    share_gpus: bool = False,
 ) -> list[Any]:
     """Run `fn(Rank, *args)` in `world_size` processes; return what each returned.
 
     With `anew` they import everything themselves, whatever this process has imported.
+    With `share_gpus` there may be more of them than GPUs.
 
     Raises `ValueError` where world or timeout do not fit, `RankFailedError`
     where a rank raised, died, left early or waited past `timeout_s`, and
     `SignalException` where this process was told to end and has ended its ranks.
     """
-    check_devices(backend, world_size)
+    check_devices(backend, world_size, share=share_gpus)
     check_timeout(timeout_s)
     for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # `failures` says it once
-    env = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+    env = dict.fromkeys(names, "lo") if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
     forks = can_fork(backend) and not anew
     if forks:
@@ -354,7 +349,8 @@ def main(
     try:
         args.world = ranks_of(args.world)
         if under_torchrun:
-            check_devices(args.backend, int(os.environ["LOCAL_WORLD_SIZE"]))
+            local = int(os.environ["LOCAL_WORLD_SIZE"])
+            check_devices(args.backend, local, share=args.oversubscribe)
         if args.steps < 1:
             raise ValueError(f"--steps {args.steps} is not above 0")
         check_timeout(args.timeout)
@@ -369,7 +365,7 @@ def main(
         elif args.watch:
             work = Watched(demo)
         if not under_torchrun:
-            check_devices(args.backend, args.world)
+            check_devices(args.backend, args.world, share=args.oversubscribe)
             check_room(args.world, insist=args.oversubscribe)
             run(
                 work,
@@ -377,6 +373,7 @@ def main(
                 world_size=args.world,
                 backend=args.backend,
                 timeout_s=args.timeout,
+                share_gpus=args.oversubscribe,
             )
             return 0
     except (ValueError, RankFailedError) as error:

@@ -68,6 +68,11 @@ class HostLink:
         self.places = {"to host": HOST, "to device": device}
         self.bytes_per_s = bytes_per_s
         self.lanes = {way: ThreadPoolExecutor(1, way) for way in self.places}
+        # On the stream that computes a copy would stand behind what comes before it.
+        is_gpu = device.type == "cuda"
+        self.streams = {
+            way: torch.cuda.Stream(device) if is_gpu else None for way in self.places
+        }
         self.moved: Counter[str] = Counter()
         """Bytes of each way."""
         self.busy_s = dict.fromkeys(self.places, 0.0)
@@ -99,7 +104,8 @@ class HostLink:
         start = perf_counter()
         if self.bytes_per_s is not None:
             sleep(source.nbytes / self.bytes_per_s)
-        into.copy_(source)
+        with torch.cuda.stream(self.streams[way]):  # nothing, where that is None
+            into.copy_(source)
         self.busy_s[way] += perf_counter() - start
 
     def forget(self) -> None:

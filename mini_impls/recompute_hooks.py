@@ -95,7 +95,8 @@ class CheckpointFrame:
     def __init__(self, recompute_fn: Callable[..., None], *args: Tensor) -> None:
         self.recompute_fn = recompute_fn
         anchor = torch.empty(0, requires_grad=True)
-        self.inputs: Any = KeptInputs.apply(anchor, *args).grad_fn  # type: ignore[no-untyped-call]
+        # The tensor, not its node alone: with it torch may let go of what is saved.
+        self.inputs: Any = KeptInputs.apply(anchor, *args)  # type: ignore[no-untyped-call]
         self.tokens: list[ref[Token]] = []
         self.metadata: list[tuple[torch.Size, torch.dtype, torch.device]] = []
 
@@ -140,7 +141,7 @@ class CheckpointFrame:
             saved_tensors_hooks(fill, lambda x: x),
             torch.enable_grad(),
         ):
-            self.recompute_fn(*self.inputs.saved_tensors)
+            self.recompute_fn(*self.inputs.grad_fn.saved_tensors)
         if (found := next(numbers)) != len(self.tokens):
             raise RuntimeError(f"{found} tensors came back of {len(self.tokens)}")
 

@@ -155,8 +155,8 @@ class Recorder:
         with record_function(ALONE):
             yield
 
-    def take(self, rank: int) -> RankTrace:
-        """Return what was recorded.
+    def take(self, rank: int, device: torch.device) -> RankTrace:
+        """Return what was recorded of a rank that computes on a device.
 
         Raises:
             ValueError: nothing was: there was no `with`.
@@ -174,7 +174,7 @@ class Recorder:
             self._tokens,
             self._written,
             self.expected,
-            measure_products(),
+            measure_products(device),
         )
 
     def _stop(self) -> None:
@@ -219,13 +219,15 @@ def written_bytes() -> int | None:
 
 
 @cache
-def measure_products(size: int = 192, rounds: int = 20) -> float:
+def measure_products(device: torch.device, size: int = 192, rounds: int = 20) -> float:
     """Return the FLOP/s of square matrix products of that size, the best of some."""
-    one = torch.ones(size, size)
+    one = torch.ones(size, size, device=device)
     best = float("inf")
     for _ in range(rounds):
         start = perf_counter()
         one @ one
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         best = min(best, perf_counter() - start)
     return 2 * size**3 / best
 

@@ -112,30 +112,33 @@ class RecordedRank:
         main = [event for event in spans if event["tid"] in threads]
         self.waits = [span_of(event) for event in main if event["name"] == WAIT]
         self.alone = [span_of(event) for event in main if event["name"] == ALONE]
+        kernels = [event for event in spans if event.get("cat") == "kernel"]
+        # On a GPU a call only asks for a kernel, which sends later.
         self.transfers = [
             TransferSpan(
                 _operation(event["name"]), span_of(event), _tensor_bytes(event)
             )
-            for event in spans
+            for event in kernels or spans
             if event["name"].startswith(_BACKENDS)
         ]
         calls = [e for e in main if "c10d" in e["name"].partition("::")[0]]
         # A mode that watches calls makes each of them once more, inside the first.
         own = _outermost(calls)
         self.calls = [(_operation(event["name"]), span_of(event)) for event in own]
-        kernels = [event for event in spans if event.get("cat") == "kernel"]
         self.operations = [
             *(e for e in kernels if not e["name"].startswith(_BACKENDS)),
             *(e for e in main if e["name"].startswith("aten::") and not kernels),
         ]
-        inside = [span for _, span in self.calls]
+        inside = [span for _, span in self.calls] if not kernels else []
         # Copies on the way to the backend are the call's own, and no work of the model.
         self.computing = without(map(span_of, self.operations), inside)
         self.moving = union([*(t.span for t in self.transfers), *inside])
-        self.live = [
+        allocated = [e for e in trace.events if e.get("name") == "[memory]"]
+        devices = [event["args"].get("Device Type", 0) for event in allocated]
+        self.live = [  # of the GPU, where there is one: its type is above the CPU's
             (float(event["ts"]), int(event["args"]["Total Allocated"]))
-            for event in trace.events
-            if event.get("name") == "[memory]"
+            for event, device in zip(allocated, devices, strict=True)
+            if device == max(devices)
         ]
 
     def peak_bytes(self, span: Span) -> int:

@@ -58,7 +58,7 @@ class WatchingRecorder(Recorder):
         one = Recorder(is_on=True, sees_memory=False, part=self.part)
         with one, one.step(tokens):
             yield
-        found = summarize(one.take(self.rank.rank))
+        found = summarize(one.take(self.rank.rank, self.rank.device))
         self._speed = found.product_flops_per_s
         held = resident_bytes()
         for part, of in found.parts.items():

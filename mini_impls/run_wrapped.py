@@ -29,7 +29,7 @@ class Traced:
         """Run it; write the trace of all ranks, and say where the time went."""
         with Recorder(is_on=True) as recorder:
             self.demo(replace(rank, recorder=recorder), args)
-        traces = gather(recorder.take(rank.rank), rank.group)
+        traces = gather(recorder.take(rank.rank, rank.device), rank.group)
         if traces is not None:
             write(self.path, traces)
             told = table([*map(summarize, traces)])

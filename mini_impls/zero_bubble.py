@@ -82,13 +82,19 @@ class ZeroBubbleExecutor:
                 for needed in get_inputs(step, self.last + 1):
                     if needed in self.recv_ops:
                         self.recv_ops.pop(needed).wait()
-                start = time.perf_counter()
+                start = self.now()
                 self.run_step(step, item, batches, losses)
-                self.ran[step] = start, time.perf_counter()
+                self.ran[step] = start, self.now()
         while self.send_ops:
             self.send_ops.pop()[0].wait()
         assert not (self.fwd_cache or self.backward_state or self.received or self.made)
         return [loss.item() for loss in losses]
+
+    def now(self) -> float:
+        """Return the time once this rank's stream has come this far, on a GPU too."""
+        if torch.cuda.is_initialized():
+            torch.cuda.current_stream().synchronize()
+        return time.perf_counter()
 
     def run_step(
         self, step: Step, block: Block, batches: Sequence[Batch], losses: list[Tensor]

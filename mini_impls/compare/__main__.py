@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls.compare.known import MINIS, comparisons, find
-from mini_impls.compare.run import compare
+from mini_impls.compare.run import UNPINNED, compare
 from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import (
@@ -28,7 +28,7 @@ from mini_impls.run_trace import check_target, write
 from readerkit.app.folders import is_own
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import open_library
-from readerkit.app.records import records_folder
+from readerkit.app.records import record_path, records_folder
 from readerkit.content.book import Book
 from readerkit.content.mirrors import Mirror
 from readerkit.errors import ReaderkitError
@@ -58,6 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         metavar="DIR",
         help="write the record, by default where it takes the shipped one's place",
     )
+    unpinned = "take torch as it is installed; its record then names that commit"
+    parser.add_argument(UNPINNED, action="store_true", help=unpinned)
     lang = "say the verdict in another language: es"
     parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
     parser.add_argument("--book", type=Path, help="a folder with another book")
@@ -84,12 +86,14 @@ def main(argv: list[str] | None = None) -> int:
             backend=args.backend,
             steps=args.steps,
             timeout_s=args.timeout,
+            share_gpus=args.oversubscribe,
+            unpinned=args.unpinned,
             show_traces=show if args.trace is not None else None,
         )
         if record is None:
             return 0  # another rank of torchrun has it
         if args.save is not None:
-            path = args.save / f"{comparison.name}.json"
+            path = args.save / record_path(record.comparison, record.backend)
             write_atomically(path, record.to_text().encode(), private=is_own(path))
             print(f"wrote {path}", file=sys.stderr)
         with printing():

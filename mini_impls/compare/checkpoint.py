@@ -133,16 +133,26 @@ class TorchSide(CheckpointSide):
     def as_dtensors(self, training: ShardedTraining) -> dict[str, Any]:
         """Return the state as torch's checkpoints take it."""
         return {
-            name: DTensor.from_local(
-                held.data,
-                self.mesh,
-                [placement_of(held, training.dim)],
-                run_check=False,
-                shape=torch.Size(held.size),
-                stride=torch.empty(held.size, device="meta").stride(),
-            )
+            name: self.as_dtensor(held, placement_of(held, training.dim))
             for name, held in training.state().items()
         }
+
+    def as_dtensor(self, held: HeldTensor, placement: Shard | Replicate) -> Tensor:
+        """Return a tensor as a part of a whole that shares its memory.
+
+        Beside a GPU's parameters AdamW counts steps on the host: of those a DTensor
+        would be a copy, which nothing reads again.
+        """
+        if held.data.device.type != self.mesh.device_type:
+            return held.data
+        return DTensor.from_local(
+            held.data,
+            self.mesh,
+            [placement],
+            run_check=False,
+            shape=torch.Size(held.size),
+            stride=torch.empty(held.size, device="meta").stride(),
+        )
 
 
 def placement_of(held: HeldTensor, dim: int) -> Shard | Replicate:

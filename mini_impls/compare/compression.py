@@ -156,5 +156,7 @@ COMPARISONS = (
             0.5,
             "one process trains on whole gradients, this on two columns of each",
         ),
+        reseeds_gpu="upstream seeds every generator before it draws, and puts back "
+        "the CPU's alone",
     ),
 )

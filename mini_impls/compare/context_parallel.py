@@ -19,6 +19,7 @@ from torch.distributed.tensor.experimental._context_parallel import (
 from torch.distributed.tensor.experimental._context_parallel._load_balancer import (
     _HeadTailLoadBalancer,
 )
+from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from mini_impls import context_parallel, context_parallel_model, ring_attention
@@ -39,6 +40,7 @@ from mini_impls.demos.formulas import get_context_parallel_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig, build_model
 
+aten: Any = torch.ops.aten
 CONFIG = GPTConfig(num_query_groups=4)
 """As many key heads as query heads: torch's ring knows of no groups."""
 ONE_BUCKET_MB = 1024.0
@@ -167,7 +169,7 @@ def build_torch(
 
 
 class TorchRing(Function):
-    """torch's ring, forward and backward, around the CPU's fused kernel.
+    """torch's ring, forward and backward, around a fused kernel of the device.
 
     `context_parallel` itself raises on a CPU: its dispatch knows the kernels of GPUs
     alone. The ring below it takes any kernel that returns a logsumexp.
@@ -176,12 +178,7 @@ class TorchRing(Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, group: Any) -> Any:
         """Map (B, N, T/W, H) three times to (B, N, T/W, H)."""
-
-        def kernel(query: Tensor, key: Tensor, value: Tensor, **how: Any) -> Any:
-            return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-                query, key, value, **how
-            )
-
+        kernel: Any = _of_gpu if query.is_cuda else _of_cpu
         out, logsumexp = torch_cp._templated_ring_attention(
             group, 2, kernel, query, key, value, is_causal=True
         )
@@ -192,12 +189,7 @@ class TorchRing(Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor) -> Any:
         """Go round again."""
-
-        def kernel(query: Tensor, key: Tensor, value: Tensor, **more: Any) -> Any:
-            return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                query=query, key=key, value=value, dropout_p=0.0, **more
-            )
-
+        kernel: Any = _of_gpu_backward if grad_out.is_cuda else _of_cpu_backward
         named = zip(
             ("query", "key", "value", "out", "logsumexp"),
             ctx.saved_tensors,
@@ -213,6 +205,47 @@ class TorchRing(Function):
             **dict(named),
         )
         return (*grads, None)
+
+
+def _of_cpu(query: Tensor, key: Tensor, value: Tensor, **how: Any) -> Any:
+    return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, **how)
+
+
+def _of_cpu_backward(query: Tensor, key: Tensor, value: Tensor, **more: Any) -> Any:
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        query=query, key=key, value=value, dropout_p=0.0, **more
+    )
+
+
+ROWS_OF_32 = 32
+"""A GPU's kernel for float32 fills its logsumexp up to a multiple of so many tokens."""
+
+
+def _of_gpu(query: Tensor, key: Tensor, value: Tensor, **how: Any) -> Any:
+    out, logsumexp, *_ = aten._scaled_dot_product_efficient_attention(
+        query, key, value, None, compute_log_sumexp=True, **how
+    )
+    return out, logsumexp[..., : query.size(2)]  # (B, N, T/W)
+
+
+def _of_gpu_backward(
+    query: Tensor, key: Tensor, value: Tensor, logsumexp: Tensor, **more: Any
+) -> Any:
+    nowhere = torch.zeros((), dtype=torch.int64)  # no dropout, which would draw there
+    grads = aten._scaled_dot_product_efficient_attention_backward(
+        grad_out_=more.pop("grad_out"),
+        query=query,
+        key=key,
+        value=value,
+        attn_bias=None,
+        logsumexp=F.pad(logsumexp, (0, -logsumexp.size(2) % ROWS_OF_32)),
+        philox_seed=nowhere,
+        philox_offset=nowhere,
+        dropout_p=0.0,
+        grad_input_mask=[True, True, True, False],
+        **more,
+    )
+    return grads[:3]
 
 
 def torch_ring(query: Tensor, key: Tensor, value: Tensor, group: Any) -> Tensor:

@@ -212,7 +212,7 @@ def build(
     for layer in gpt.layers:
         ours = layer.get_submodule("mlp")
         assert isinstance(ours, experts.ParallelMoELayer)
-        layer.add_module("mlp", make_layer(ours, config))
+        layer.add_module("mlp", make_layer(ours, config).to(rank.device))
     settings = distributed.DistributedDataParallelConfig(overlap_grad_reduce=False)
     model = distributed.DistributedDataParallel(config, settings, gpt)
     optimizer = torch.optim.AdamW(gpt.parameters(), comparison.learning_rate)
@@ -315,10 +315,10 @@ def resize(comparison: Comparison, world_size: int) -> Comparison:
     return replace(comparison, config=config)
 
 
-def alone(config: GPTConfig, microbatches: int) -> Alone:
+def alone(config: GPTConfig, microbatches: int, device: torch.device) -> Alone:
     """Return all experts in one process, and what shifts their biases."""
     assert isinstance(config, ExpertsConfig)
-    gpt = experts.build_moe_model(config, microbatches=microbatches)
+    gpt = experts.build_moe_model(config, microbatches=microbatches).to(device)
     shift = partial(update_expert_biases, experts.routers(gpt), None)
     return Alone(gpt, shift)
 

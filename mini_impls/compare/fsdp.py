@@ -21,6 +21,7 @@ from mini_impls.compare.sides import (
     Tolerance,
     optimizer_state,
 )
+from mini_impls.compare.unpinned import param_groups
 from mini_impls.fsdp_param import FSDPParam
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
@@ -83,7 +84,7 @@ class TorchSide(ShardedSide):
         """Return those of every module that was sharded."""
         for module in self.module.modules():
             get_state = getattr(module, "_get_fsdp_state", None)
-            for param_group in get_state()._fsdp_param_groups if get_state else ():
+            for param_group in param_groups(get_state()) if get_state else ():
                 yield from param_group.fsdp_params
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from mini_impls.compare import megatron
@@ -166,10 +167,10 @@ def resize(comparison: Comparison, world_size: int) -> Comparison:
     )
 
 
-def alone(config: GPTConfig, microbatches: int) -> Alone:
+def alone(config: GPTConfig, microbatches: int, device: torch.device) -> Alone:
     """Return the whole model in one process."""
     assert isinstance(config, LayoutConfig)
-    return Alone(build_layout_model(config))
+    return Alone(build_layout_model(config).to(device))
 
 
 def comparison(upstream: str, **rest: Any) -> Comparison:

@@ -5,6 +5,7 @@ each product needs is sent there.
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -50,9 +51,11 @@ class Both(torch.optim.Optimizer):
             optimizer.step()
 
 
-def alone(clip: float | None, config: GPTConfig, microbatches: int) -> Alone:
+def alone(
+    clip: float | None, config: GPTConfig, microbatches: int, device: torch.device
+) -> Alone:
     """Return what one process trains: Muon before AdamW, which finds no gradient."""
-    gpt = build_model(config)
+    gpt = build_model(config).to(device)
     matrices = hidden_matrices(gpt)
     optimizer = torch.optim.Muon(matrices, MUON_LR)
 
@@ -294,7 +297,7 @@ def comparison(
         mini="muon",
         upstream=upstream,
         build=build,
-        alone=lambda config, microbatches: alone(clip, config, microbatches),
+        alone=partial(alone, clip),
         **rest,
     )
 

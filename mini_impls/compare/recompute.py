@@ -235,10 +235,16 @@ class AttentionOfRanks(nn.Module):
         return torch.cat([part(each.contiguous()) for part, each in slices], -1)
 
 
-def alone(world_size: int, p: float, config: GPTConfig, microbatches: int) -> Alone:
+def alone(
+    world_size: int,
+    p: float,
+    config: GPTConfig,
+    microbatches: int,
+    device: torch.device,
+) -> Alone:
     """Return a model that draws the numbers of so many ranks."""
-    streams = [RandomStreams(torch.device("cpu")) for _ in range(world_size)]
-    model = RecomputedGPT(build_model(config), Recompute(), streams[0])
+    streams = [RandomStreams(device) for _ in range(world_size)]
+    model = RecomputedGPT(build_model(config).to(device), Recompute(), streams[0])
     for layer in model.layers:
         assert isinstance(layer, RecomputedLayer)
         parts = [CoreAttention(layer.self_attention, p, each) for each in streams]

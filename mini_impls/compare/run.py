@@ -21,6 +21,7 @@ from mini_impls.compare import shims, upstream_files
 from mini_impls.compare.limits import limits
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, make_tables, sides_of
+from mini_impls.compare.unpinned import give_names
 from mini_impls.compare.upstream_files import UpstreamFiles
 from mini_impls.compare.verdicts import verdicts
 from mini_impls.compare.watch import (
@@ -31,7 +32,9 @@ from mini_impls.compare.watch import (
     RankResult,
     watch,
 )
+from mini_impls.gpus import check_devices, ranks_per_gpu
 from mini_impls.limits import check_timeout
+from mini_impls.machine import INSIST
 from mini_impls.model import make_batch, train_one_process
 from mini_impls.recorder import RankTrace
 from readerkit.app.library import Library
@@ -39,6 +42,8 @@ from readerkit.content.vocabulary import SideName
 from readerkit.evidence.line_ranges import lines_to_text
 from readerkit.evidence.record import Lit, RankEvents, Record
 from readerkit.model.git_names import BlobId, TreePath, parse_path
+
+UNPINNED = "--unpinned"
 
 
 def check(comparison: Comparison, world_size: int, steps: int) -> None:
@@ -58,12 +63,16 @@ def compare(
     backend: str,
     steps: int,
     timeout_s: float = 60.0,
+    share_gpus: bool = False,
+    unpinned: bool = False,
     show_traces: Callable[[Sequence[RankTrace]], None] | None = None,
 ) -> Record | None:
     """Run both sides in one launch and return the record.
 
     Under torchrun this process is one of the ranks, and only the first has a record.
     `show_traces` gets what all ranks recorded in some steps more; nobody, no steps.
+    With `share_gpus` there may be more ranks than GPUs; with `unpinned` torch is taken
+    as it is installed, and the record names its commit.
 
     Raises:
         ValueError: a world that does not fit the comparison or this machine, or a
@@ -75,7 +84,7 @@ def compare(
     check_timeout(timeout_s)
     load = load_before()
     with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
-        files = {"pytorch": upstream_files.check_torch(library)}
+        files = {"pytorch": upstream_files.check_torch(library, unpinned=unpinned)}
         directory = None
         if "megatron" in comparison.upstreams:
             directory = Path(name)
@@ -89,7 +98,7 @@ def compare(
         )
         results: list[RankResult] | None
         if launch.is_under_torchrun():
-            launch.check_devices(backend, int(os.environ["LOCAL_WORLD_SIZE"]))
+            check_devices(backend, local_ranks(world_size), share=share_gpus)
             results = launch.join(
                 watch_and_gather, args, backend=backend, timeout_s=timeout_s
             )
@@ -100,6 +109,7 @@ def compare(
                 world_size=world_size,
                 backend=backend,
                 timeout_s=timeout_s,
+                share_gpus=share_gpus,
             )
     if results is None:
         return None
@@ -113,6 +123,10 @@ def compare(
         backend=backend,
         steps=steps,
         load=load,
+        options=[
+            *([INSIST] if share_gpus else []),
+            *([UNPINNED] if unpinned else []),
+        ],
     )
 
 
@@ -133,19 +147,23 @@ def make_record(
     backend: str,
     steps: int,
     load: str,
+    options: Sequence[str] = (),
 ) -> Record:
     """Return the record of what the ranks saw; `known` is what may differ."""
     world_size = len(results)
     lit = lit_lines(results, noted)
     sizes = comparison.sizes(world_size)
     tables = make_tables(results, backend, known, sizes)
-    alone = losses_alone(comparison, results, steps)
+    device = torch.device("cpu")
+    if backend == "nccl":
+        device = torch.device("cuda", torch.cuda.current_device())
+    alone = losses_alone(comparison, results, steps, device)
     return Record(
         comparison=comparison.name,
         mini=comparison.mini,
         upstream=comparison.upstream,
         made=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
-        command=command(comparison, world_size, backend, steps),
+        command=command(comparison, world_size, backend, steps, options),
         world_size=world_size,
         backend=backend,
         steps=steps,
@@ -158,14 +176,16 @@ def make_record(
         versions=versions(),
         environment={
             **environment(),
+            **(gpus(local_ranks(world_size)) if backend == "nccl" else {}),
+            **answered_to(),
             **({"load before": load} if load else {}),
             **not_measured(comparison),
         },
         work=describe_work(comparison, world_size),
         sizes=sizes,
-        shims=shims.describe(comparison.shims if backend == "gloo" else ()),
+        shims=shims.describe(shims.needed(comparison.shims, device.type)),
         losses=losses_by_side(results),
-        verdicts=verdicts(comparison, results, tables, alone, known, sizes),
+        verdicts=verdicts(comparison, results, tables, alone, known, sizes, backend),
         limits=limits(comparison, results),
         events=tuple(only_noted(rank, noted) for rank in tables.events),
         totals=tables.totals,
@@ -192,18 +212,21 @@ def only_noted(rank: RankEvents, noted: Mapping[str, UpstreamFiles]) -> RankEven
 
 
 def losses_alone(
-    comparison: Comparison, results: Sequence[RankResult], steps: int
+    comparison: Comparison,
+    results: Sequence[RankResult],
+    steps: int,
+    device: torch.device,
 ) -> list[float]:
     """Return the losses of one process; none where the sides train nothing either."""
     if not any(result.mini.losses or result.upstream.losses for result in results):
         return []
-    return one_process_losses(comparison, len(results), steps)
+    return one_process_losses(comparison, len(results), steps, device)
 
 
 def one_process_losses(
-    comparison: Comparison, world_size: int, steps: int
+    comparison: Comparison, world_size: int, steps: int, device: torch.device
 ) -> list[float]:
-    """Return the losses of the same work in this process alone."""
+    """Return the losses of the same work in this process alone, on a device."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in the ranks: one order of sums
     try:
@@ -211,17 +234,18 @@ def one_process_losses(
         chunks = comparison.microbatches
         if comparison.data_parallel:
             rows, chunks = rows * world_size, world_size
-        alone = comparison.alone(comparison.config, chunks)
+        alone = comparison.alone(comparison.config, chunks, device)
         model = alone.model
         optimizer = torch.optim.AdamW(model.parameters(), comparison.learning_rate)
         optimizer.register_step_pre_hook(lambda *args: alone.before_update())
         if comparison.max_norm is not None:
             clip = partial(_clip, comparison.max_norm)
             optimizer.register_step_pre_hook(clip)
-        batches = [
+        made = (
             make_batch(comparison.config, step=step, batch_size=rows)
             for step in range(steps)
-        ]
+        )
+        batches = [(tokens.to(device), labels.to(device)) for tokens, labels in made]
         return train_one_process(model, optimizer, batches, chunks=chunks)
     finally:
         torch.set_num_threads(threads)
@@ -304,7 +328,13 @@ def blobs_that_ran(
 # --- where, with what ---
 
 
-def command(comparison: Comparison, world_size: int, backend: str, steps: int) -> str:
+def command(
+    comparison: Comparison,
+    world_size: int,
+    backend: str,
+    steps: int,
+    options: Sequence[str],
+) -> str:
     """Return what makes such a record again."""
     return shlex.join(
         [
@@ -313,6 +343,7 @@ def command(comparison: Comparison, world_size: int, backend: str, steps: int) -
             comparison.mini,
             *("--upstream", comparison.upstream, "--world", str(world_size)),
             *("--backend", backend, "--steps", str(steps)),
+            *options,
         ]
     )
 
@@ -341,9 +372,35 @@ def environment() -> dict[str, str]:
         rows = cpuinfo.read_text().splitlines()
         model = next((row for row in rows if row.startswith("model name")), "")
         found["cpu"] = model.partition(":")[2].strip()
-    if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
     return {key: value for key, value in found.items() if value}
+
+
+def local_ranks(world_size: int) -> int:
+    """Return how many of the ranks are on this machine."""
+    if launch.is_under_torchrun():
+        return int(os.environ["LOCAL_WORLD_SIZE"])
+    return world_size
+
+
+def gpus(local_ranks: int) -> dict[str, str]:
+    """Return on which GPUs this machine's ranks were, and what sent between them."""
+    found = {
+        "gpu": torch.cuda.get_device_name(),
+        "cuda": str(torch.version.cuda),
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+    }
+    if (sharing := ranks_per_gpu(local_ranks)) > 1:
+        found["ranks on one gpu"] = (
+            f"{sharing}: NCCL sends between them through sockets, and their kernels "
+            "take turns"
+        )
+    return found
+
+
+def answered_to() -> dict[str, str]:
+    """Return which calls of torch have other names than the pinned torch gives them."""
+    given = [f"{ours} is its {old}" for ours, old in give_names().items()]
+    return {"torch's names": ", ".join(given)} if given else {}
 
 
 def not_measured(comparison: Comparison) -> dict[str, str]:

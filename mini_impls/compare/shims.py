@@ -201,8 +201,16 @@ _SHIMS: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
 }
 
 
+ANYWHERE = ("no_general_gemm", "padded_gather")
+"""Those that a GPU needs too: what is not installed, and what the mini does alike."""
+
 ALL = ("current_device", "synchronize", "cuda_is_cpu", "one_stream", "listed_splits")
 """What an experiment on a CPU has: those that import nothing."""
+
+
+def needed(names: Iterable[str], device_type: str) -> tuple[str, ...]:
+    """Return which of these shims are applied on a device."""
+    return tuple(n for n in names if device_type == "cpu" or n in ANYWHERE)
 
 
 def describe(names: Iterable[str]) -> tuple[Shim, ...]:
@@ -212,8 +220,8 @@ def describe(names: Iterable[str]) -> tuple[Shim, ...]:
 
 @contextmanager
 def applied(names: Iterable[str], device: torch.device) -> Iterator[None]:
-    """Apply shims inside `with`; on a GPU none is needed."""
+    """Apply inside `with` the shims that this device needs."""
     with ExitStack() as stack:
-        for name in names if device.type == "cpu" else ():
+        for name in needed(names, device.type):
             stack.enter_context(_SHIMS[name][1]())
         yield

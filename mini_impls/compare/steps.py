@@ -5,11 +5,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from mini_impls.compare.sides import SetPhase, ignore_phase
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.record import TimelineBar
+
+
+def now() -> float:
+    """Return the time once a GPU, if there is one, has computed what it was asked to.
+
+    Its stream of computing alone: what it still receives may wait for this rank.
+    """
+    if torch.cuda.is_initialized():
+        torch.cuda.current_stream().synchronize()
+    return time.perf_counter()
 
 
 class StepLog:
@@ -32,9 +43,9 @@ class StepLog:
     ) -> Iterator[None]:
         """Note one forward, or backward, or the weights' half of one."""
         self.set_phase("forward" if kind == "F" else "backward")
-        start = time.perf_counter()
+        start = now()
         yield
-        end = time.perf_counter()
+        end = now()
         bar = TimelineBar(self.rank, self.side, kind, microbatch, stage, start, end)
         self.bars.append(bar)
 

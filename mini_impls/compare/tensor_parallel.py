@@ -50,7 +50,9 @@ class TensorParallelSide:
         around: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self.gpt, self.compute_loss, self.around = gpt, compute_loss, around
-        self.optimizer = torch.optim.AdamW(gpt.parameters(), learning_rate)
+        # All in one call, as a GPU's default is, may not mix DTensors with others.
+        params = gpt.parameters()
+        self.optimizer = torch.optim.AdamW(params, learning_rate, foreach=False)
 
     def step(self, batch: Batch, set_phase: SetPhase) -> float:
         """Forward, backward, update."""
@@ -194,6 +196,7 @@ class MegatronLayers:
 
     def _fill(self, mini: nn.Module, layer: Any) -> Any:
         weights = dict(mini.named_parameters())
+        layer.to(next(mini.parameters()).device)
         with torch.no_grad():
             for name, param in layer.named_parameters():
                 param.copy_(weights[name])

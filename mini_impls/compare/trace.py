@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch._library.custom_ops import OPDEFS
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import _functional_collectives as funcol
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -85,7 +86,9 @@ class CollectiveTrace(TorchDispatchMode):
         self._marks: dict[int, Phase] = {}
         self._calls: list[_Call] = []
         self._events: tuple[Event, ...] = ()
-        self._works: dict[int, tuple[Any, _Call]] = {}
+        self._works: dict[int, tuple[Any, list[_Call]]] = {}
+        self._batch: list[_Call] = []
+        """Sends and receives that NCCL may start as one, with one work for all."""
         self._futures: dict[int, _Call] = {}
         self._order = 0
         self._products = 0
@@ -111,6 +114,8 @@ class CollectiveTrace(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Note the call and let it pass."""
+        if FakeTensor in types:
+            return func(*args, **(kwargs or {}))  # shapes that DTensor tries out
         if any(kind not in (Tensor, torch.nn.Parameter) for kind in types):
             return NotImplemented  # a DTensor: what it does inside comes by here again
         name = func.__name__.split(".")[0]
@@ -127,15 +132,15 @@ class CollectiveTrace(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if call is not None:
             self._note_result(call, result)
+            if not _arguments(func, args, kwargs or {}).get("async_op", True):
+                # Waited for once it returns; by Python on gloo, on NCCL in C++.
+                self._note_wait(call)
         return result
 
     def _note_issue(
         self, op: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Call:
-        named = {
-            argument.name: value
-            for argument, value in zip(func._schema.arguments, args, strict=False)
-        } | kwargs
+        named = _arguments(func, args, kwargs)
         # Input and output are the first two arguments, or there is only one of them.
         both = [found for arg in args[:2] if (found := _tensors(arg))]
         tensors = max(both, key=_nbytes)
@@ -168,7 +173,9 @@ class CollectiveTrace(TorchDispatchMode):
         if isinstance(last, torch.ScriptObject):
             work = Work.unbox(last)
             # Held, so that the work keeps its one Python object, which is waited for.
-            self._works[id(work)] = work, call
+            self._works[id(work)] = work, [call]
+        if call.op in ("send", "recv"):
+            self._batch.append(call)
         for tensor in _tensors(result):
             self._futures[_memory(tensor)] = call
 
@@ -200,7 +207,8 @@ class CollectiveTrace(TorchDispatchMode):
     def _seeing_waits(self) -> Iterator[None]:
         def noting(original: Wait) -> Wait:
             def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
-                self._note_wait(self._works.get(id(work), (None, None))[1])
+                for call in self._works.get(id(work), (None, []))[1]:
+                    self._note_wait(call)
                 return original(work, *args, **kwargs)
 
             return wait
@@ -213,12 +221,26 @@ class CollectiveTrace(TorchDispatchMode):
             waited: Tensor = wait_tensor(tensor)
             return waited
 
+        group: Any = dist.ProcessGroup
+        start, end = group._start_coalescing, group._end_coalescing
+
+        def noting_start(*args: Any) -> Any:
+            self._batch.clear()
+            return start(*args)
+
+        def noting_end(*args: Any) -> Any:
+            work = end(*args)
+            self._works[id(work)] = work, list(self._batch)
+            return work
+
         funcol.wait_tensor = noting_wait_tensor
+        group._start_coalescing, group._end_coalescing = noting_start, noting_end
         try:
             with replaced_waits(noting):
                 yield
         finally:
             funcol.wait_tensor = wait_tensor
+            group._start_coalescing, group._end_coalescing = start, end
 
     @contextmanager
     def watching(self, watched: Iterable[Tensor]) -> Iterator[None]:
@@ -237,11 +259,18 @@ class CollectiveTrace(TorchDispatchMode):
             self._events = tuple(call.to_event() for call in self._calls)
             self._calls.clear()  # they hold the tensors that were sent
             self._works.clear()
+            self._batch.clear()
             self._futures.clear()
 
     def _count_gradient(self, grad: Tensor) -> None:
         assert self.gradients_ready is not None
         self.gradients_ready += 1
+
+
+def _arguments(func: Any, args: tuple[Any, ...], kwargs: Any) -> dict[str, Any]:
+    """Return what an operator is called with, by name."""
+    named = zip(func._schema.arguments, args, strict=False)
+    return {**{argument.name: value for argument, value in named}, **kwargs}
 
 
 def _tensors(value: Any) -> list[Tensor]:

@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from mini_impls.compare.places import LAUNCHER, MINIS_ROOT, TORCH_ROOT
 from readerkit.app.library import Library
-from readerkit.model.git_names import BlobId, CommitId, TreePath, parse_path
+from readerkit.model.git_names import (
+    BlobId,
+    CommitId,
+    TreePath,
+    parse_commit,
+    parse_path,
+)
 from readerkit.upstreams.on_disk import check_files, write_files
 from readerkit.upstreams.store import blob_id
 
@@ -41,14 +49,22 @@ def write_megatron(library: Library, directory: Path) -> UpstreamFiles:
     return UpstreamFiles("megatron", lock.commit, lock.files)
 
 
-def check_torch(library: Library) -> UpstreamFiles:
+def check_torch(library: Library, *, unpinned: bool = False) -> UpstreamFiles:
     """Verify the installed torch against its lock.
+
+    With `unpinned` one of another commit is taken too: as that commit, with the files
+    that it has of the locked ones.
 
     Raises:
         ReaderkitError: no lock.
         SourceError: files that differ from the pinned ones.
     """
     lock = library.lock(library.upstream("pytorch"))
+    commit = torch.version.git_version
+    if unpinned and commit not in (None, lock.commit):
+        there = [path for path in lock.files if (TORCH_ROOT / path).is_file()]
+        blobs = {path: blob_id((TORCH_ROOT / path).read_bytes()) for path in there}
+        return UpstreamFiles("pytorch", parse_commit(str(commit)), blobs)
     check_files("pytorch", TORCH_ROOT, lock.files)
     return UpstreamFiles("pytorch", lock.commit, lock.files)
 

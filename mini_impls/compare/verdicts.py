@@ -1,5 +1,6 @@
 """Turns what the ranks saw into lines that say agree, or differ, and why."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -12,7 +13,7 @@ from mini_impls.compare.judge import (
 )
 from mini_impls.compare.match import count_reordered
 from mini_impls.compare.overlap import overlap
-from mini_impls.compare.sides import Comparison
+from mini_impls.compare.sides import Comparison, Tolerance
 from mini_impls.compare.tables import Known, Tables, sides_of
 from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
@@ -37,18 +38,19 @@ def verdicts(
     one_process: Sequence[float],
     known: Known,
     sizes: Mapping[str, int],
+    backend: str,
 ) -> tuple[Verdict, ...]:
     """Return every line; ``known`` and ``sizes`` say what may differ, and how much."""
     wrong = excuse_of(known, "values", sizes)
     return (
-        *_values(comparison, results, one_process, wrong),
+        *_values(comparison, results, one_process, wrong, backend),
         *_events(tables.events, known, sizes),
         *overlap(tables.events, known, sizes),
         *_totals(tables.totals, tables.events),
         *_wires(tables.wire, results),
         *_held(tables.held),
         *_memory(tables, known, sizes),
-        *_random(results),
+        *_random(results, comparison.reseeds_gpu if backend == "nccl" else ""),
         *_bubble(tables.pipeline),
     )
 
@@ -58,10 +60,11 @@ def _values(
     results: Sequence[RankResult],
     one_process: Sequence[float],
     wrong: AllowedDifference,
+    backend: str,
 ) -> Iterator[Verdict]:
-    tolerance = comparison.tolerance_at(len(results))
+    tolerance = comparison.tolerance_at(len(results), backend)
     if any(r.mini.losses or r.upstream.losses for r in results):
-        yield from _losses(comparison, results, one_process, wrong)
+        yield from _losses(comparison, results, one_process, wrong, tolerance)
     for what in results[0].distances:
         far = [r.distances[what] for r in results]
         exact = what == PARAMETERS[0]
@@ -82,8 +85,8 @@ def _losses(
     results: Sequence[RankResult],
     one_process: Sequence[float],
     wrong: AllowedDifference,
+    tolerance: Tolerance,
 ) -> Iterator[Verdict]:
-    tolerance = comparison.tolerance_at(len(results))
     with_loss = [r for r in results if r.mini.losses or r.upstream.losses]
     mini, upstream = (
         [mean(losses) for losses in zip(*all_ranks, strict=True)]
@@ -241,7 +244,8 @@ def _memory(
             )
 
 
-def _random(results: Sequence[RankResult]) -> Iterator[Verdict]:
+def _random(results: Sequence[RankResult], why: str) -> Iterator[Verdict]:
+    excuse = AllowedDifference(why, at_most=math.inf)
     for rank, result in enumerate(results):
         yield line(
             "torch's random numbers: a checksum of where the last step left them",
@@ -250,6 +254,7 @@ def _random(results: Sequence[RankResult]) -> Iterator[Verdict]:
             result.upstream.random,
             0,
             "both begin alike and draw the same",
+            excuse=excuse,
         )
 
 

@@ -38,6 +38,7 @@ from mini_impls.compare.sides import (
 )
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
+from mini_impls.compare.unpinned import give_names
 from mini_impls.demos.expected import ring_bytes
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, make_batch
@@ -122,6 +123,7 @@ def watch(
         warnings.filterwarnings("ignore", module=r"megatron\.")
         # It calls collectives by names that torch has renamed since.
         warnings.filterwarnings("ignore", r".* is deprecated", FutureWarning)
+    give_names()
     rank.show("importing the mini and its upstream")
     comparison = find(mini, upstream).at(rank.world_size)
     places = Places(get_roots(megatron))
@@ -182,7 +184,7 @@ class _Watcher:
                     step_of_it = recorder.step(batch[0].numel())
                     with self.shims(name), self.drawing(name), step_of_it:
                         self.side(name).step(batch, ignore_phase)
-        return recorder.take(self.rank.rank)
+        return recorder.take(self.rank.rank, self.rank.device)
 
     def expected(self, name: SideName) -> Expected:
         """Return what the formulas of a side come to, where one group sends alone.
@@ -236,9 +238,9 @@ class _Watcher:
             elif step < WATCHED_STEPS:
                 loss = self.watched_step(name, batch, self.memory[name].set_phase)
             else:
-                before, start = written_bytes(), time.perf_counter()
+                before, start = written_bytes(), self.settled()
                 loss = side.step(batch, ignore_phase)
-                self.times[name].append(time.perf_counter() - start)
+                self.times[name].append(self.settled() - start)
                 after = written_bytes()
                 is_known = before is not None and after is not None
                 self.wire[name] = after - before if is_known else None  # type: ignore[operator]
@@ -250,9 +252,7 @@ class _Watcher:
     ) -> float | None:
         """Take a step with every collective and every line noted."""
         self.traces[name] = trace = CollectiveTrace(self.stacks, self.sides.groups)
-        # Autograd would run the backward of a GPU on a thread of its own, unseen.
-        here = torch.autograd.set_multithreading_enabled(False)
-        with here, trace.watching(side.watched()):
+        with trace.watching(side.watched()):
             return self.watched_step(name, batch, trace.set_phase, trace)
 
     def watched_step(
@@ -267,8 +267,16 @@ class _Watcher:
         is_last = len(self.lines[name]) == WATCHED_STEPS - 1
         memory.start(side.held(), measures=is_last)  # type: ignore[arg-type]
         self.lines[name].append(lines := LineTrace(self.places))
-        with watched_too(*outer, memory, lines), memory, lines:
+        # Autograd would run the backward of a GPU on a thread of its own, unseen.
+        here = torch.autograd.set_multithreading_enabled(False)
+        with here, watched_too(*outer, memory, lines), memory, lines:
             return side.step(batch, set_phase)
+
+    def settled(self) -> float:
+        """Return the time once all that was asked of the device is done."""
+        if self.rank.device.type == "cuda":
+            torch.cuda.synchronize(self.rank.device)
+        return time.perf_counter()
 
     def distance(self, what: str) -> Distance:
         """Compare both sides' parameters or gradients, name by name."""

@@ -157,7 +157,7 @@ def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
         say_what_was_written(rank, training, root)
     want = dict(reference.model.named_parameters())
     differences = [
-        (got - want[name].detach()).abs().max()
+        (got.cpu() - want[name].detach()).abs().max()
         for name, got in training.whole().items()
     ]
     rank.say(

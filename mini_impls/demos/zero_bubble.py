@@ -45,9 +45,9 @@ class PacedExecutor(ZeroBubbleExecutor):
         self, step: Step, block: Block, batches: Sequence[Batch], losses: list[Tensor]
     ) -> None:
         """Run a step, and sleep for the rest of its time."""
-        start = time.perf_counter()
+        start = self.now()
         super().run_step(step, block, batches, losses)
-        time.sleep(max(0.0, start + self.step_s - time.perf_counter()))
+        time.sleep(max(0.0, start + self.step_s - self.now()))
 
 
 def get_num_stages(schedule: str, world_size: int) -> int:

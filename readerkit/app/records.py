@@ -27,6 +27,39 @@ def records_folder() -> Path:
     return data_folder() / "records"
 
 
+def record_path(comparison: str, backend: str) -> Path:
+    """Return where below a folder of records a comparison's is.
+
+    Those of GPUs stand in a folder of their own, beside the others: no evidence is
+    taken from them, since not every reader can make them again.
+    """
+    file = Path(f"{comparison}.json")
+    return file if backend == "gloo" else Path(backend) / file
+
+
+def read_gpu_records(library: Library) -> dict[str, Record]:
+    """Return what comparisons saw on GPUs, the reader's own before what ships.
+
+    Raises:
+        ContentError: a file of the book that is no record.
+    """
+    shipped = library.root / "annotations" / "records"
+    found: dict[str, Record] = {}
+    for path in sorted(shipped.glob("nccl/*.json")):
+        record = _read(path, library.root, "", None)
+        if record is not None:
+            found[record.comparison] = record
+    for path in sorted(records_folder().glob("nccl/*.json")):
+        try:
+            record = _read(path, None, "", None)
+        except ReaderkitError as error:
+            warn(f"a record of yours is left out: {error}")
+            continue
+        if record is not None:
+            found[record.comparison] = record
+    return found
+
+
 def read_records(library: Library, upstream: str = "") -> list[Record]:
     """Return the records of a book, those of ``upstream`` alone if one is given.
 

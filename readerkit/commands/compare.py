@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         "--timeout",
         "--trace",
         "--oversubscribe",
+        "--unpinned",
         "--json",
         "--save",
         "--lang",

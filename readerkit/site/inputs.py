@@ -104,7 +104,7 @@ class Inputs:
                     )
                 yield path
         yield from sorted((self.mine / "annotations").rglob("*"))
-        yield from sorted(self.own_records.glob("*.json"))
+        yield from sorted(self.own_records.rglob("*.json"))
 
 
 def find_inputs(given: Path | None) -> Inputs:

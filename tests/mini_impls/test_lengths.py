@@ -10,6 +10,7 @@ FOLDER = Path(mini_impls.__file__).parent
 NO_MINI = {
     "__init__",
     "failures",
+    "gpus",
     "launch",
     "limits",
     "machine",

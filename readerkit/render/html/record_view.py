@@ -11,7 +11,14 @@ from readerkit.anchors import Span
 from readerkit.content.mirrors import Mirror
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.executed_lines import op_name
-from readerkit.evidence.record import PARAMETER_LINES, ExecutedLine, Record, Verdict
+from readerkit.evidence.record import (
+    PARAMETER_LINES,
+    PARAMETERS,
+    ExecutedLine,
+    Record,
+    Verdict,
+    distance_line,
+)
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
 from readerkit.model.language import Say
@@ -45,6 +52,7 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
         "evidence": evidence,
         "conclusion": conclusion_view(model, record),
         "work": work_view(model, record, mirror),
+        "on_gpu": gpu_view(model, record.comparison),
         "stale": [model.words.text(each.said) for each in evidence.stale],
         "ranks": [rank_view(model, evidence, rank) for rank in record.events],
         "operations": [each for each in OPERATIONS if each[0] in used],
@@ -71,6 +79,29 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
         "facts": list(facts(record, model.words)),
         "raw": addresses.record_file(record.comparison),
     }
+
+
+def gpu_view(model: SiteModel, comparison: str) -> Context | None:
+    """Return what the same comparison came to on GPUs; None where it has not run."""
+    record = model.on_gpus.get(comparison)
+    if record is None:
+        return None
+    where = record.environment
+    return {
+        "record": record,
+        "gpu": where.get("gpu", ""),
+        "nccl": where.get("nccl", ""),
+        "shared": "ranks on one gpu" in where,
+        "apart": largest_difference(record),
+        "conclusion": conclusion_view(model, record),
+    }
+
+
+def largest_difference(record: Record) -> str:
+    """Return how far parameters are apart once a comparison has ended."""
+    last = distance_line(PARAMETERS[-1])
+    found = [each.difference for each in record.verdicts if each.what == last]
+    return format_number(found[0]) if found else ""
 
 
 def losses(record: Record, words: Words) -> Markup:

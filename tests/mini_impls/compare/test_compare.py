@@ -57,8 +57,9 @@ def judge(results, comparison, known=None):
         known = the_book().differences(comparison.name)
     sizes = comparison.sizes(len(results))
     tables = make_tables(results, "gloo", known, sizes)
-    alone = run.losses_alone(comparison, results, MIN_STEPS)
-    lines = verdicts(comparison, results, tables, alone, known, sizes)
+    cpu = torch.device("cpu")
+    alone = run.losses_alone(comparison, results, MIN_STEPS, cpu)
+    lines = verdicts(comparison, results, tables, alone, known, sizes, "gloo")
     return lines, tables.events
 
 

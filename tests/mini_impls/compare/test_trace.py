@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-import mini_impls.launch
+import mini_impls.gpus
 from mini_impls import ddp
 from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import LiveMemory, held_bytes
@@ -169,12 +169,12 @@ def test_nothing_stays_patched_after_an_error(pool2):
 def test_lines_of_functions_are_noted_and_imports_are_not():
     places = Places(get_roots(None))
     with LineTrace(places) as lines:
-        mini_impls.launch.check_devices("gloo", 1)
+        mini_impls.gpus.check_devices("gloo", 1)
         build_model(GPTConfig(num_layers=1))
     assert sys.gettrace() is None
-    noted = lines.lines["minis", "mini_impls/launch.py"]
-    source = [linecache.getline(mini_impls.launch.__file__, n).strip() for n in noted]
-    assert "if world_size < 1:" in source
+    noted = lines.lines["minis", "mini_impls/gpus.py"]
+    source = [linecache.getline(mini_impls.gpus.__file__, n).strip() for n in noted]
+    assert "if local_ranks < 1:" in source
     assert not any(line.startswith("raise ValueError") for line in source)
     assert ("minis", "mini_impls/model.py") in lines.lines
 

@@ -6,7 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.app.library import open_library
-from readerkit.app.records import find_stale, read_records, records_folder
+from readerkit.app.records import (
+    find_stale,
+    read_gpu_records,
+    read_records,
+    record_path,
+    records_folder,
+)
 from readerkit.evidence.record import Record
 from tests.helpers import ROOT
 
@@ -62,3 +68,37 @@ def test_a_changed_file_makes_a_record_stale():
     assert (change.part, change.was) == (f"comparison: {path}", "0" * 40)
     [change] = find_stale(library, replace(record, pins={"megatron": "0" * 40}))
     assert (change.part, change.was) == ("megatron", "0" * 40)
+
+
+# --- on GPUs ---
+
+
+def test_a_record_of_a_gpu_stands_beside_and_is_no_evidence():
+    library = open_library(ROOT)
+    on_gpus = read_gpu_records(library)
+    assert on_gpus
+    assert on_gpus.keys() <= library.book.comparisons.keys()
+    for name, record in on_gpus.items():
+        assert (record.comparison, record.backend) == (name, "nccl")
+        assert record.agrees
+        assert {"gpu", "nccl"} <= record.environment.keys()
+    assert {record.backend for record in read_records(library)} == {"gloo"}
+
+
+def test_what_a_gpu_saw_here_takes_the_place_of_what_ships_for_gpus_alone():
+    record = replace(shipped(), made="2030-01-01 00:00:00", backend="nccl")
+    path = records_folder() / record_path(NAME, "nccl")
+    path.parent.mkdir(parents=True)
+    path.write_text(record.to_text(), "utf-8")
+    library = open_library(ROOT)
+    assert read_gpu_records(library)[NAME] == record
+    assert shipped() in read_records(library)
+    assert records_folder() / record_path(NAME, "gloo") != path
+
+
+def test_a_gpus_record_that_cannot_be_read_is_left_out_with_a_warning(capsys):
+    path = records_folder() / record_path(NAME, "nccl")
+    path.parent.mkdir(parents=True)
+    path.write_text("no record", "utf-8")
+    assert NAME in read_gpu_records(open_library(ROOT))
+    assert "a record of yours is left out" in capsys.readouterr().err
