@@ -86,6 +86,15 @@ def read_evidence(
     }
 
 
+def read_gpu_evidence(library: Library) -> dict[str, Evidence]:
+    """Return what comparisons saw on GPUs, and what has changed since."""
+    today = code_today(library)
+    return {
+        name: Evidence(record, tuple(outdated(record.made_from, today)))
+        for name, record in read_gpu_records(library).items()
+    }
+
+
 def find_stale(library: Library, record: Record) -> list[Change]:
     """Return the changes since a record was made; empty: it is of the code at hand."""
     return outdated(record.made_from, code_today(library))

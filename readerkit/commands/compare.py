@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ from readerkit.wording.next_command import written
 
 if TYPE_CHECKING:
     from readerkit.content.annotations import ComparisonName
+    from readerkit.evidence.record import Record
 
 
 @click.command(
@@ -73,13 +75,15 @@ def compare(
     if mini is None and wants_help:
         named(mini, wants_help)
     from readerkit.app.library import open_library
+    from readerkit.app.records import read_gpu_records
 
-    there_are = open_library(book).book.comparisons.values()
+    library = open_library(book)
+    there_are = library.book.comparisons.values()
     if not there_are:
         raise ReaderkitError(f"{book}: this book compares nothing: no comparisons.yaml")
     if mini is None:
         wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(listed(there_are, wide))
+        click.echo(listed(there_are, wide, read_gpu_records(library)))
         return
     arguments = [one_of(list(dict.fromkeys(c.mini for c in there_are)), mini), *options]
     if book is not None:
@@ -89,10 +93,15 @@ def compare(
     run_module("mini_impls.compare", arguments, command=written("compare"))
 
 
-def listed(comparisons: Iterable[ComparisonName], width: int | None = None) -> str:
+def listed(
+    comparisons: Iterable[ComparisonName],
+    width: int | None = None,
+    on_gpus: Mapping[str, Record] = MappingProxyType({}),
+) -> str:
     """Return the command of each comparison, and its two sides.
 
-    With a width, that of a terminal: mini by mini, each with what it is.
+    With a width, that of a terminal: mini by mini, each with what it is, and on which
+    GPU it has run too.
     """
     rows: list[str] = []
     mini = ""
@@ -105,6 +114,8 @@ def listed(comparisons: Iterable[ComparisonName], width: int | None = None) -> s
             mini = each.mini
             rows += textwrap.wrap(f"{mini}: {SAYS.get(mini, '')}", width)
         rows += [f"  {typed}", *_indented(each.title, width)]
+        if (record := on_gpus.get(f"{each.mini}_{each.upstream}")) is not None:
+            rows += _indented(f"also on {record.environment.get('gpu')}", width)
     return "\n".join(rows)
 
 

@@ -18,7 +18,7 @@ from readerkit.app.library import Library
 from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
 from readerkit.app.read_chapters import read_chapters
-from readerkit.app.records import read_evidence, read_gpu_records, read_played
+from readerkit.app.records import read_evidence, read_gpu_evidence, read_played
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.book import Book
@@ -263,7 +263,7 @@ def make_site_model(
             name: came.public if (came := library.came_from(each.upstream)) else ""
             for name, each in sources.items()
         },
-        on_gpus=read_gpu_records(library),
+        on_gpus=read_gpu_evidence(library),
         other_lines=other_lines,
         absent=absent,
         asked=questions_by_note(banks),

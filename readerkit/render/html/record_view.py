@@ -83,9 +83,10 @@ def record_view(model: SiteModel, evidence: Evidence, mirror: Mirror) -> Context
 
 def gpu_view(model: SiteModel, comparison: str) -> Context | None:
     """Return what the same comparison came to on GPUs; None where it has not run."""
-    record = model.on_gpus.get(comparison)
-    if record is None:
+    evidence = model.on_gpus.get(comparison)
+    if evidence is None:
         return None
+    record = evidence.record
     where = record.environment
     return {
         "record": record,
@@ -93,6 +94,7 @@ def gpu_view(model: SiteModel, comparison: str) -> Context | None:
         "nccl": where.get("nccl", ""),
         "shared": "ranks on one gpu" in where,
         "apart": largest_difference(record),
+        "stale": [model.words.text(each.said) for each in evidence.stale],
         "conclusion": conclusion_view(model, record),
     }
 

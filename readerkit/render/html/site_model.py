@@ -14,7 +14,6 @@ from readerkit.content.mirrors import MirrorSection
 from readerkit.content.resolved_notes import Note
 from readerkit.errors import AnchorError
 from readerkit.evidence.played import Played
-from readerkit.evidence.record import Record
 from readerkit.evidence.relevance import Evidence, Files
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
@@ -76,7 +75,7 @@ class SiteModel:
     """Comparison to the side-by-side page that shows it."""
     origins: Mapping[str, str]
     """Where the bytes of each upstream came from."""
-    on_gpus: Mapping[str, Record] = field(default_factory=dict)
+    on_gpus: Mapping[str, Evidence] = field(default_factory=dict)
     """What comparisons saw on GPUs, by comparison: shown, and evidence of nothing."""
     other_lines: Mapping[str, Note] = field(default_factory=dict)
     """Of notes, by the name that locks give them."""

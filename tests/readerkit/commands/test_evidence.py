@@ -8,11 +8,13 @@ from msgspec.structs import replace
 from readerkit.app.library import open_library
 from readerkit.app.records import (
     find_stale,
+    read_gpu_evidence,
     read_gpu_records,
     read_records,
     record_path,
     records_folder,
 )
+from readerkit.commands.compare import listed
 from readerkit.evidence.record import Record
 from tests.helpers import ROOT
 
@@ -102,3 +104,20 @@ def test_a_gpus_record_that_cannot_be_read_is_left_out_with_a_warning(capsys):
     path.write_text("no record", "utf-8")
     assert NAME in read_gpu_records(open_library(ROOT))
     assert "a record of yours is left out" in capsys.readouterr().err
+
+
+def test_a_gpus_record_of_another_torch_says_so():
+    parts = {
+        each.part for each in read_gpu_evidence(open_library(ROOT))["ddp_torch"].stale
+    }
+    assert "pytorch" in parts  # it ran torch 2.11.0
+
+
+def test_the_list_of_comparisons_says_which_have_run_on_a_gpu():
+    library = open_library(ROOT)
+    named, on_gpus = library.book.comparisons.values(), read_gpu_records(library)
+    rows = listed(named, 80, on_gpus).splitlines()
+    assert sum("also on NVIDIA H100" in row for row in rows) == len(on_gpus)
+    at = rows.index("  ddp --upstream torch")
+    assert "also on NVIDIA H100" in rows[at + 2]
+    assert "NVIDIA" not in listed(named, None, on_gpus)  # a program's fields stay
