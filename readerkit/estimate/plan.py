@@ -31,6 +31,7 @@ from readerkit.estimate.plan_reasons import (
 from readerkit.estimate.plan_search import Best, Search
 from readerkit.estimate.states import precision
 from readerkit.estimate.step_time import StepTime
+from readerkit.model.language import Told
 from readerkit.wording.numbers import format_bytes
 
 _OFF = "optimizer-cpu"
@@ -125,10 +126,13 @@ def rank_layout(question: PlanRequest, layout: Layout) -> Ranked:
 
 def loss(recompute: str, time: StepTime) -> tuple[str, float]:
     """Return the largest loss of a layout beside its own compute, and its share."""
-    parts = {f"communication of {axis}": took for axis, took in time.exposed.items()}
-    parts["bubble"] = time.bubble
+    parts: dict[str, float] = {
+        Told("communication of {axis}", axis=axis): took
+        for axis, took in time.exposed.items()
+    }
+    parts[Told("bubble")] = time.bubble
     if recompute == "full":
-        parts["recompute"] = time.compute / 4
+        parts[Told("recompute")] = time.compute / 4
     cause = max(parts, key=lambda name: parts[name])
     return cause, parts[cause] / time.total
 
@@ -160,21 +164,26 @@ def _rejected(
     if misfit:
         nearest = min(misfit, key=lambda best: best.least_bytes)
         yield Rejected(
-            "does not fit",
+            Told("does not fit"),
             len(misfit),
-            f"nearest: {name_layout(nearest.leanest)} needs "
-            f"{format_bytes(nearest.least_bytes, 2)} of "
-            f"{format_bytes(question.usable_bytes, 2)}",
+            Told(
+                "nearest: {layout} needs {held} of {usable}",
+                layout=name_layout(nearest.leanest),
+                held=format_bytes(nearest.least_bytes, 2),
+                usable=format_bytes(question.usable_bytes, 2),
+            ),
         )
     if len(lost) > len(misfit):
         yield Rejected(
-            "fits, but has no time", len(lost) - len(misfit), f"as {search.untimed}"
+            Told("fits, but has no time"),
+            len(lost) - len(misfit),
+            Told("as {why}", why=search.untimed),
         )
     if not ranked and question.offloads == ("none",):
         yield from _offloaded(question)
     yield from _slower(fitting, search, ranked)
     for why, (count, example) in search.dropped.items():
-        yield Rejected(why, count, f"such as: {example}")
+        yield Rejected(why, count, Told("such as: {example}", example=example))
 
 
 def _offloaded(question: PlanRequest) -> Iterator[Rejected]:
@@ -189,11 +198,14 @@ def _offloaded(question: PlanRequest) -> Iterator[Rejected]:
     if fitting:
         nearest = min(fitting, key=lambda best: best.least_bytes)
         yield Rejected(
-            f"would fit with {_OFF}",
+            Told("would fit with {where}", where=_OFF),
             len(fitting),
-            f"such as: {name_layout(nearest.leanest)} with "
-            f"{format_bytes(nearest.least_bytes, 2)}; --offload {_OFF} "
-            "--pcie-bandwidth RATE ranks them",
+            Told(
+                "such as: {layout} with {held}; {options} ranks them",
+                layout=name_layout(nearest.leanest),
+                held=format_bytes(nearest.least_bytes, 2),
+                options=f"--offload {_OFF} --pcie-bandwidth RATE",
+            ),
         )
 
 
@@ -212,8 +224,14 @@ def _slower(
         assert slowest.fastest
         times = seconds / ranked[0].time.total
         yield Rejected(
-            f"slower: {cause}",
+            Told("slower: {cause}", cause=cause),
             len(group),
-            f"at worst: {name_layout(slowest.fastest.layout(slowest.zero))}, "
-            f"{times:.1f} times the best, {share:.0%} of its step is {cause}",
+            Told(
+                "at worst: {layout}, {times} times the best, {share} of its step is "
+                "{cause}",
+                layout=name_layout(slowest.fastest.layout(slowest.zero)),
+                times=f"{times:.1f}",
+                share=f"{share:.0%}",
+                cause=cause,
+            ),
         )

@@ -39,6 +39,7 @@ from readerkit.estimate.step_time import (
     spend,
     unhidden,
 )
+from readerkit.model.language import Told
 
 MIN_CONTEXT = 4096
 """Tokens of a sequence on one rank below which context parallel is not tried."""
@@ -118,12 +119,17 @@ class Search:
                     f"batch: got {batch}, expected a multiple of dp {cut.dp}"
                 )
             if reasons:
-                self._drop("cannot be cut", reasons[0])
+                self._drop(Told("cannot be cut"), reasons[0])
             elif cut.cp > 1 and cut.sequence // cut.cp < MIN_CONTEXT:
                 self._drop(
-                    "context cut too short",
-                    f"cp {cut.cp} leaves {cut.sequence // cut.cp} tokens a rank, too "
-                    f"few for kernels to reach the efficiency assumed ({MIN_CONTEXT})",
+                    Told("context cut too short"),
+                    Told(
+                        "cp {cp} leaves {tokens} tokens a rank, too few for kernels to "
+                        "reach the efficiency assumed ({least})",
+                        cp=cut.cp,
+                        tokens=cut.sequence // cut.cp,
+                        least=MIN_CONTEXT,
+                    ),
                 )
             else:
                 self._weigh_all(cut)
@@ -146,7 +152,8 @@ class Search:
         way = tried[0] if tried else (question.schedules[0], 1)
         m = question.global_batch // cut.dp if tried else None
         [why, *_] = why_not(question.shape, cut.pp, way, m)
-        self._drop(f"no pipeline ({', '.join(question.schedules)})", why)
+        tried_all = ", ".join(question.schedules)
+        self._drop(Told("no pipeline ({schedules})", schedules=tried_all), why)
 
     def _weigh(
         self, placed: Layout, tried: tuple[Way, ...], found: dict[int, Best]

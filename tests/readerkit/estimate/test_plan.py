@@ -7,6 +7,7 @@ from math import inf
 
 import pytest
 
+from readerkit.app.interface_words import say_in
 from readerkit.errors import EstimateError
 from readerkit.estimate.findings import Setting
 from readerkit.estimate.fit import misfits
@@ -16,6 +17,7 @@ from readerkit.estimate.pipeline import SOURCES
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_cuts import PlanRequest, cut_of
 from readerkit.estimate.step_time import Assumptions
+from readerkit.model.language import said
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
 H100 = CLUSTERS["dgx-h100"]
@@ -255,6 +257,17 @@ def test_every_layout_is_ranked_or_rejected(seventy):
     assert dropped == everything + short.fitting - 3
     for each in short.rejected:
         assert re.search(r"\d", each.example), each
+
+
+def test_what_became_of_the_others_is_said_in_spanish(seventy):
+    say = say_in("es")
+    others = plan(seventy.question, top=1).rejected
+    told = {str(each.why): said(each.why, say) for each in others}
+    assert told["slower: communication of tp"] == "más lentas: comunicación de tp"
+    assert told["context cut too short"] == "contexto cortado demasiado corto"
+    for each in others:
+        assert said(each.why, say) != each.why
+        assert said(each.example, say) != each.example
 
 
 def test_experts_and_long_contexts_get_axes_of_their_own():
