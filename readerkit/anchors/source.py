@@ -27,6 +27,8 @@ of a long line are counted anew at each step: one of 1 MB takes minutes to searc
 BINARY_BYTES = 8_000
 """A zero byte among the first of them makes a file binary, as git sees it."""
 _BOM = b"\xef\xbb\xbf"
+_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
+_ENDS = (";", ",", ":")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 """What text of two bytes a letter begins with: no grammar reads it."""
 
@@ -206,7 +208,8 @@ class SourceFile:
         """Refuse lines in which something does not parse.
 
         Brackets hold the rest of such a file together better than indentation does: a
-        macro that the grammar does not know is no reason to refuse all of it.
+        macro that the grammar does not know is no reason to refuse all of it, nor what
+        stands around it on other lines.
         """
         todo = [self.root]
         while todo:
@@ -214,13 +217,28 @@ class SourceFile:
             rows = node.start_point[0] + 1, node.end_point[0] + 1
             if rows[0] > last or rows[1] < first:
                 continue
-            if node.is_missing or (node.is_error and node.end_byte > node.start_byte):
+            if _is_torn(node):
                 raise AnchorError(
                     f"{self.path}:{rows[0]}: got code that does not parse, and lines "
                     f"{first}-{last} depend on it: expected valid "
                     f"{self.language.title}; anchor a place beside it"
                 )
             todo += [child for child in node.children if child.has_error]
+
+
+def _is_torn(node: tree_sitter.Node) -> bool:
+    """Tell whether a node is an error that may move where blocks begin and end.
+
+    One on a single line that opens as many brackets as it closes moves none: a macro
+    without a semicolon, a keyword of a dialect.
+    """
+    text = node.text or b""
+    if node.is_missing:
+        return not node.type.isidentifier() and node.type not in _ENDS
+    if not node.is_error or not text:
+        return False
+    is_even = all(text.count(a) == text.count(b) for a, b in _BRACKETS)
+    return node.start_point[0] != node.end_point[0] or not is_even
 
 
 def _first_error(node: tree_sitter.Node) -> tree_sitter.Node:

@@ -214,6 +214,43 @@ def test_code_that_does_not_parse_is_refused_and_code_beside_it_is_not():
         resolve(bad, source)
 
 
+DIALECTS = {
+    "a macro without a semicolon": (
+        "a.c",
+        'static void advance(int skip) {\n  if (skip) {\n    LOG("skip", skip)\n'
+        "  } else {\n    go();\n  }\n}\n",
+    ),
+    "a macro before a return type": (
+        "a.cpp",
+        "ALWAYS_INLINE Box &define(const char *name) {\n  return keep(name);\n}\n",
+    ),
+    "a dependent name that the grammar takes for a declaration": (
+        "a.cu",
+        "template <typename T>\n__global__ __launch_bounds__(T::kThreads)\n"
+        "void kernel(Params params) {\n"
+        "  if constexpr(T::kVec) {\n"
+        "    typename T::StoreVec(smem).Store(reinterpret_cast<vec_t*>(out), "
+        "reinterpret_cast<vec_t (&)[1]>(vals), 4);\n"
+        "  }\n}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "text"), DIALECTS.values(), ids=DIALECTS)
+def test_an_error_on_one_line_hides_nothing_around_it(path, text):
+    source = SourceFile(TreePath(path), f"int first;\n{text}int last;\n".encode())
+    assert source.root.has_error
+    span = Span(TreePath(path), 2, 1 + text.count("\n"))
+    assert resolve(propose(span, source), source) == span
+
+
+def test_a_bracket_that_is_missing_is_no_error_on_one_line():
+    data = b"int f() {\n  if (x) {\n    g();\n}\n\nint h() {\n  return 1;\n}\n"
+    source = SourceFile(TreePath("a.c"), data)
+    with pytest.raises(AnchorError, match="got code that does not parse"):
+        resolve(Anchor(TreePath("a.c"), symbol="f"), source)
+
+
 @pytest.mark.parametrize(
     "path, data, told",
     [
