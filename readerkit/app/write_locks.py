@@ -50,6 +50,8 @@ def to_lock(library: Library, name: str | None) -> list[Upstream]:
             if each in book.locks or book.upstreams[each].is_living
         ),
         *filter(book.anchored_in, book.upstreams),
+        # What a lock holds of notes that are gone goes with them.
+        *(name for name, lock in book.locks.items() if lock.anchors),
     }
     return [each for name, each in book.upstreams.items() if name in locked]
 
