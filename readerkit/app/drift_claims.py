@@ -1,7 +1,8 @@
 """Claims that follow their code: what each names, where that surely is now.
 
-A claim is written anew only where it can be held there: by the same check, on the same
-definitions and patterns under the names that they have now.
+A claim is written anew where it can be held there: by the same check, on the same
+definitions and patterns under the names that they have now. One of the order or the
+guards in a definition goes with it in any case.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from readerkit.model.git_names import TreePath
 from readerkit.upstreams.upstream import matching
 
 Raw = dict[str, Any]
+_PLACED = {"order", "guard"}
+"""They go with the definition that they are in: what is found no more is to be looked
+for there, and not where nothing is left."""
 _TOLD = {"default", "guard", "order", "absent"}
 """What is false at a definition that went elsewhere is said of it all the same."""
 
@@ -74,19 +78,21 @@ class ClaimMover:
         ):
             return None
         raw = to_builtins(claim.check)
+        lost: MovedClaim | None = None
         try:
             for new in self._rewritten(claim, raw):
                 if new == raw:
                     continue
                 check = convert(new, type(claim.check))
                 other = replace(claim, **{claim.kind: check})
-                found = self._hold(other)
-                if found is not None:
-                    moved = dataclasses.replace(sentence, claim=other)
+                moved = dataclasses.replace(sentence, claim=other)
+                if found := self._hold(other):
                     return MovedClaim(sentence, moved, found)
+                if lost is None and claim.kind in _PLACED and "symbol" in raw:
+                    lost = MovedClaim(sentence, moved, hold(other, self._ground))
         except AnchorError:
-            return None
-        return None
+            return lost
+        return lost
 
     def _hold(self, claim: Claim) -> Proof | None:
         if claim.run is not None:
