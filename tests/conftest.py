@@ -6,11 +6,14 @@ import os
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from readerkit.app.folders import cache_folder
+from readerkit.content import validation
+from readerkit.content.kind import Document, E, Kind
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()
@@ -20,6 +23,10 @@ CONFIGURATION = ("READERKIT_BOOK", "PYTHONUNBUFFERED")
 # Servers and repositories of tests are on this machine; for fixtures of a session, too.
 os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
+_read_document = validation.read_document
+_READ: dict[tuple[Kind[Any], str, bytes], dict[Any, Any]] = {}
+WORTH_KEEPING = 2_000
+"""Bytes of a file: the shipped book's are larger, those that a test writes smaller."""
 
 # The same cases in every run, and no promise of how soon on a crowded machine.
 settings.register_profile("suite", deadline=None, derandomize=True)
@@ -27,10 +34,33 @@ settings.load_profile("suite")
 
 # A suite that was started with signals ignored (nohup, `make test &` in a script) would
 # hand that on to every process it starts. A handler is not inherited; the suite itself
-# goes on without heeding them.
+# goes on without heeding them, but for SIGINT: a script ignores it for any job behind it,
+# and who sends it by name means to stop the suite.
 for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(_signum) is signal.SIG_IGN:
-        signal.signal(_signum, lambda *_: None)
+        stops = _signum == signal.SIGINT
+        signal.signal(
+            _signum, signal.default_int_handler if stops else lambda *_: None
+        )
+
+
+def _read_once(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
+    """Return a document as one that was parsed before: the same bytes, name and kind.
+
+    Each test has a cache of its own, so nearly each would parse the shipped book anew.
+    Entries are frozen; what has faults is read again.
+    """
+    key = kind, file, data
+    if key in _READ:
+        return Document(file, data, dict(_READ[key]))
+    document = _read_document(data, file, kind)
+    if len(data) > WORTH_KEEPING and not document.faults:
+        _READ[key] = dict(document.entries)
+    return document
+
+
+# Before any module takes it by its name.
+validation.read_document = _read_once
 
 
 def _loopback_only(self: socket.socket, address: object) -> None:

@@ -1,6 +1,7 @@
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -12,6 +13,7 @@ import readerkit
 from readerkit.cli import cli
 from readerkit.errors import ReaderkitError
 from tests.helpers import ROOT, run, run_process
+from tests.terminals import Terminal
 
 CONTEXT = click.Context(cli)
 COMMANDS = cli.list_commands(CONTEXT)
@@ -303,3 +305,22 @@ def test_an_interrupt_while_a_text_is_executed_is_one_as_any_other(tmp_path):
     command = [sys.executable, "-m", "inside"]
     done = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
     assert (done.returncode, b"interrupted" in done.stderr) == (130, True)
+
+
+HALF_A_LINE = """\
+import signal, click, readerkit.cli as cli
+@cli.cli.command("wait")
+def wait():
+    print("half a line", end="")
+    click.echo("it waits", err=True)
+    signal.pause()
+cli.main(["wait"])
+"""
+
+
+def test_text_that_no_terminal_is_left_for_changes_no_exit_code(tmp_path):
+    (tmp_path / "inside.py").write_text(HALF_A_LINE)
+    with Terminal(sys.executable, "-m", "inside", cwd=tmp_path) as terminal:
+        terminal.read_until("it waits")
+        terminal.hang_up()
+        assert terminal.close() == 128 + signal.SIGHUP
