@@ -34,14 +34,12 @@ settings.load_profile("suite")
 
 # A suite that was started with signals ignored (nohup, `make test &` in a script) would
 # hand that on to every process it starts. A handler is not inherited; the suite itself
-# goes on without heeding them, but for SIGINT: a script ignores it for any job behind it,
-# and who sends it by name means to stop the suite.
+# goes on without heeding them, but for SIGINT: a script has it ignored by all that it
+# starts behind itself, and who sends it means to stop the suite.
 for _signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(_signum) is signal.SIG_IGN:
         stops = _signum == signal.SIGINT
-        signal.signal(
-            _signum, signal.default_int_handler if stops else lambda *_: None
-        )
+        signal.signal(_signum, signal.default_int_handler if stops else lambda *_: None)
 
 
 def _read_once(data: bytes, file: str, kind: Kind[E]) -> Document[E]:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
+from functools import cache
 
 import click
 import pytest
@@ -22,10 +23,18 @@ from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import precision
 from readerkit.render.estimate_table import ONE_OF
 from readerkit.render.html.instrument_view import NUMBERS
-from tests.helpers import ROOT, run, run_on_terminal, write_files
+from tests.helpers import (
+    ROOT,
+    Result,
+    run,
+    run_on_terminal,
+    run_typed,
+    write_files,
+)
 from tests.readerkit.test_cli import README, imported
 
-SITE = work_out()
+worked_out = cache(work_out)
+"""What the site's page of estimates says, asked for where a test is run."""
 HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}
 
 
@@ -83,10 +92,16 @@ EXAMPLES = [
 ]
 
 
-def test_every_item_of_every_example_names_its_convention_and_source(capsys):
+@cache
+def printed(line: str) -> Result:
+    """Run a line for a program, once for all that look at what it says."""
+    return run_typed(*line.split()[1:], "--json", stdin="")
+
+
+def test_every_item_of_every_example_names_its_convention_and_source():
     assert {line.split()[2] for line in EXAMPLES} == set(NAMES)
     for line in EXAMPLES:
-        done = run(capsys, *line.split()[1:], "--json")
+        done = printed(line)
         assert done.code in (0, 1) and not done.err, (line, done.err)
         for one in json.loads(done.out).get("estimates", []):
             for item in one["items"]:
@@ -125,7 +140,7 @@ AS_IT_IS = re.compile(
 """Names of the field, units, and what is told with numbers in it."""
 
 
-def test_what_estimates_print_has_its_spanish_and_nothing_else_has(capsys):
+def test_what_estimates_print_has_its_spanish_and_nothing_else_has():
     words = read_words().estimates
     said = {text for one in MOMENTS for text in (one.name, one.what)}
     said |= {*ONE_OF, *ONE_OF.values(), *(LAYOUT[name].means for name in NUMBERS)}
@@ -133,13 +148,14 @@ def test_what_estimates_print_has_its_spanish_and_nothing_else_has(capsys):
     units = {each.unit for text in chapters for each in inline_numbers(text)}
     said |= units & words.keys()  # others are symbols, or the Spanish text has its own
     for line in EXAMPLES + MORE:
-        plain = json.loads(run(capsys, *line.split()[1:], "--json").out)
+        plain = json.loads(printed(line).out)
         for one in plain.get("estimates", []):
             names = {item["name"] for item in one["items"]}
             said |= names | {item["unit"] for item in one["items"]}
             said |= {one["title"], *one["symbols"].values()}
             assert len({words.get(name, name) for name in names}) == len(names), line
-    for group in (*SITE.more, *SITE.runs, *SITE.traffic, SITE.tools):
+    site = worked_out()
+    for group in (*site.more, *site.runs, *site.traffic, site.tools):
         for one in (each.estimate for each in group.worked):
             said |= {*one.symbols.values(), *(item.name for item in one.items)}
             said.add(str(one.title))
@@ -172,7 +188,9 @@ def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
         assert f"\n  {readme}\n" in f"{run(capsys, *page, '--help').out}".replace(
             "\n      ", "\n  "
         )
-    rows = {each.command: each for group in SITE.memory for each in group.worked}
+    rows = {
+        each.command: each for group in worked_out().memory for each in group.worked
+    }
     for command, worked in rows.items():
         total = values(worked.estimate.to_plain())["total"]
         assert total == total_of(capsys, command)
@@ -180,9 +198,9 @@ def test_one_configuration_has_one_total_in_readme_help_site_and_plan(capsys):
     asked = {*readme.split(), "--flash"}
     [row] = [each for command, each in rows.items() if {*command.split()} == asked]
     assert values(row.estimate.to_plain())["total"] == total_of(capsys, readme)
-    [first] = [each for each in SITE.best.worked if "memory" in each.name]
+    [first] = [each for each in worked_out().best.worked if "memory" in each.name]
     assert values(first.estimate.to_plain())["total"] == total_of(capsys, first.command)
-    assert SITE.plan.ranked[0].memory.total == total_of(capsys, first.command)
+    assert worked_out().plan.ranked[0].memory.total == total_of(capsys, first.command)
 
 
 @pytest.mark.parametrize(
