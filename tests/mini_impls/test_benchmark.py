@@ -23,6 +23,18 @@ def benchmark():
     return module
 
 
+TABLE = SCRIPT.with_name("README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
+def test_every_comparison_has_a_row_or_is_said_to_have_none(benchmark, comparison):
+    row = f"\n| {comparison.mini} | {comparison.upstream} |"
+    if comparison.mini in benchmark.NOT_TRAINED:
+        assert f"`{comparison.mini}` has no row" in TABLE
+    else:
+        assert row in TABLE
+
+
 @pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
 def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
     sized = benchmark.sized(comparison)
@@ -31,6 +43,8 @@ def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
     parts = {"pipeline": 4, "zero_bubble": 4, "layout": 2}
     assert sized.microbatches == parts.get(sized.mini, 1)
     assert sized.config.num_layers % (benchmark.WORLD_SIZE * sized.chunks) == 0
+    # A side is built from the kind of configuration that its comparison has.
+    assert type(sized.config) is type(comparison.config)
 
 
 @pytest.mark.slow
