@@ -15,9 +15,16 @@ from pathlib import Path
 
 from readerkit.anchors import SourceFile, resolve
 from readerkit.app.folders import PACKAGE, data_folder
-from readerkit.content.exercises import EXERCISES_FILE, Exercise
+from readerkit.content.exercises import (
+    EXERCISE_TRANSLATIONS,
+    EXERCISES_FILE,
+    Exercise,
+    TranslatedExercise,
+    told,
+)
 from readerkit.content.validation import read_document
 from readerkit.errors import ContentError, ReaderkitError
+from readerkit.model.language import SPANISH
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
@@ -38,6 +45,27 @@ def read_exercises() -> tuple[Exercise, ...]:
     if document.faults:
         raise ContentError(document.faults)
     return tuple(document.entries.values())
+
+
+def read_spanish() -> dict[str, TranslatedExercise]:
+    """Return the Spanish texts, by the key of their exercise.
+
+    Raises:
+        ContentError: everything in the sidecar that does not fit.
+    """
+    path = FILE.with_name(f"exercises.{SPANISH}.yaml")
+    document = read_document(path.read_bytes(), str(path), EXERCISE_TRANSLATIONS)
+    if document.faults:
+        raise ContentError(document.faults)
+    return {str(key): each for (key,), each in document.entries.items()}
+
+
+def in_language(exercises: Sequence[Exercise], language: str) -> tuple[Exercise, ...]:
+    """Return exercises with the texts of a language."""
+    if language != SPANISH:
+        return tuple(exercises)
+    spanish = read_spanish()
+    return tuple(told(each, spanish.get(each.key)) for each in exercises)
 
 
 def find_exercise(known: Sequence[Exercise], mini: str, name: str) -> Exercise:

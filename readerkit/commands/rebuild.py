@@ -14,6 +14,7 @@ import click
 from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import json_option
 from readerkit.errors import ReaderkitError
+from readerkit.model.language import LANGUAGES
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
@@ -42,6 +43,12 @@ _VERDICTS = {True: "yes", False: "NO", None: "?"}
     show_default=True,
     help="Seconds that one call may wait.",
 )
+@click.option(
+    "--lang",
+    type=click.Choice(LANGUAGES),
+    default="en",
+    help="Titles and hints in another language: es; the rest is marked.",
+)
 @json_option
 def rebuild(
     mini: str | None,
@@ -52,6 +59,7 @@ def rebuild(
     again: bool,
     solution: bool,
     timeout: float,
+    lang: str,
     as_json: bool,
 ) -> None:
     """Take section NAME of MINI out of a copy, and write it anew in your editor.
@@ -68,9 +76,10 @@ def rebuild(
         readerkit rebuild ddp overlap --hint
         readerkit rebuild ddp overlap --check
     """
-    from readerkit.app.rebuilding import Section, begin, find_exercise, read_exercises
+    from readerkit.app import rebuilding
+    from readerkit.app.rebuilding import Section, begin, find_exercise
 
-    known = read_exercises()
+    known = rebuilding.in_language(rebuilding.read_exercises(), lang)
     of = None if mini is None else one_of(list(SAYS), mini)
     if of is None or name is None:
         if check or hint or again or solution or file:
@@ -87,7 +96,7 @@ def rebuild(
         _show_solution(section)
         return
     if hint:
-        _say_hint(section.exercise)
+        _say_hint(section.exercise, lang)
         return
     path = file or begin(section, anew=again)
     if check or file is not None:
@@ -95,7 +104,7 @@ def rebuild(
         raise click.exceptions.Exit(0 if passed else 1)
     if as_json:
         raise click.UsageError("--json grades or lists: add --check")
-    _begin(section, path, timeout)
+    _begin(section, path, timeout, lang)
 
 
 def _list(exercises: Sequence[Exercise], *, as_json: bool) -> None:
@@ -138,18 +147,22 @@ def _show_solution(section: Section) -> None:
     click.echo("\n".join(section.solution))
 
 
-def _say_hint(exercise: Exercise) -> None:
+def _say_hint(exercise: Exercise, lang: str) -> None:
+    from readerkit.app.interface_words import say_in
     from readerkit.app.rebuilding import note_state, read_state
+
+    say = say_in(lang)
 
     taken = min(read_state(exercise).hints + 1, len(exercise.hints))
     note_state(exercise, hints=taken)
     for number, text in enumerate(exercise.hints[:taken], 1):
-        tell(f"hint {number} of {len(exercise.hints)}: {text}")
+        tell(f"{say('hint {} of {}').format(number, len(exercise.hints))}: {text}")
     if taken == len(exercise.hints):
-        tell(f"\nThat was the last; {_typed(exercise, '--solution')} shows the lines.")
+        last = say("That was the last; the lines are shown by")
+        tell(f"\n{last} {_typed(exercise, '--solution')}")
 
 
-def _begin(section: Section, path: Path, timeout: float) -> None:
+def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
     exercise = section.exercise
     tell(f"{exercise.mini} {exercise.name}: {exercise.title}\n\n{exercise.asks}\n")
     click.echo(f"your copy: {path}")
@@ -169,7 +182,7 @@ def _begin(section: Section, path: Path, timeout: float) -> None:
             show_default=False,
         )
         if answer == "h":
-            _say_hint(exercise)
+            _say_hint(exercise, lang)
             click.pause()
         if answer == "q":
             tell(f"To go on: {_typed(exercise)}")

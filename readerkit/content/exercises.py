@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from readerkit.content.kind import Kind
+from readerkit.content.translations import Translation, english_stamp
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import SOME, Id, Model, Name, Text
 
@@ -42,3 +45,37 @@ class Exercise(Model, frozen=True):
 
 
 EXERCISES_FILE: Kind[Exercise] = Kind("exercises", Exercise)
+
+
+class TranslatedExercise(Translation, frozen=True):
+    """An exercise in another language: how it is called, and what helps."""
+
+    title: Text = ""
+    hints: tuple[Text, ...] = ()
+
+
+EXERCISE_TRANSLATIONS: Kind[TranslatedExercise] = Kind(
+    "exercise-translation", TranslatedExercise, "mapping", key=Text
+)
+
+
+def stamp(exercise: Exercise) -> str:
+    """Return the name of what is translated of it."""
+    return english_stamp(exercise, ("title", "hints"))
+
+
+def told(exercise: Exercise, other: TranslatedExercise | None) -> Exercise:
+    """Return an exercise with the texts of another language, `[en]` before the rest.
+
+    A text whose English has changed since counts as one that has none.
+    """
+    other = other or TranslatedExercise()
+    fresh = {*stamp(exercise).split()} & {*other.of.split()}
+    kept = {mark.rpartition("-")[0] for mark in fresh}
+    marked = tuple(f"[en] {hint}" for hint in exercise.hints)
+    return replace(
+        exercise,
+        title=other.title if "title" in kept else f"[en] {exercise.title}",
+        asks=f"[en] {exercise.asks}",
+        hints=other.hints if "hints" in kept else marked,
+    )
