@@ -81,6 +81,7 @@ def test_experts_share_the_stages_of_the_dense_layers():
         (lambda: RankLayout.parse("tp-tp", tp=2), "names a dimension twice"),
         (lambda: RankLayout.parse("tp-dp", tp=0), "tp 0 is below 1"),
         (lambda: RankLayout.parse("tp-dp").groups("cp"), "no dimension cp in tp-dp"),
+        (lambda: RankLayout.parse("tp-dp").groups("tp-cp"), "no dimension cp in tp-dp"),
         (
             lambda: expert_layout("tp-ep-dp-pp", 8, etp=1, ep=3, pp=1),
             "8 ranks are not divisible by 3",
