@@ -73,10 +73,11 @@ def query(language: Language, text: str) -> tree_sitter.Query:
 
 @cache
 def tags_query(language: Language) -> tree_sitter.Query:
-    """Return the query that names definitions."""
+    """Return the query that names definitions, and nothing that only refers to them."""
     packages = language.tags or (language.package,)
     texts = [_query_text(package, "tags.scm") for package in packages]
-    return query(language, "\n".join([*texts, language.own_tags]))
+    text = "\n".join([*texts, language.own_tags])
+    return _chosen(language, text, lambda name: name.startswith("definition."))
 
 
 @cache
@@ -98,7 +99,12 @@ def chosen_marks(
     """
     packages = language.marks or (language.package,)
     texts = [_query_text(package, "highlights.scm") for package in packages]
-    text = "\n".join(texts)
+    return _chosen(language, "\n".join(texts), wanted)
+
+
+def _chosen(
+    language: Language, text: str, wanted: Callable[[str], bool]
+) -> tree_sitter.Query:
     found = tree_sitter.Query(grammar(language), text)
     whole = text.encode()
     for number in range(found.pattern_count):

@@ -18,6 +18,8 @@ _CLASSES = {
     "object",
 }
 _FUNCTIONS = {"function", "method", "macro"}
+_KINDS = {f"definition.{kind}": kind for kind in _CLASSES | _FUNCTIONS}
+"""By what a query captures."""
 # The query of C names what is declared; a definition is around that.
 _AROUND = {"function_definition"}
 _BETWEEN = {"pointer_declarator", "reference_declarator", "parenthesized_declarator"}
@@ -57,11 +59,9 @@ def _tagged(root: Node, language: Language) -> Iterator[_Tag]:
     for _, captures in cursor.matches(root):
         names = captures.get("name", ())
         for capture, nodes in captures.items():
-            kind = capture.removeprefix("definition.")
-            if kind == capture or kind not in _CLASSES | _FUNCTIONS:
-                continue
-            for node, name in zip(nodes, names, strict=False):
-                yield _whole(node), kind, _name(name, node), name
+            if kind := _KINDS.get(capture):
+                for node, name in zip(nodes, names, strict=False):
+                    yield _whole(node), kind, _name(name, node), name
     for kind, field in language.scopes.items():
         for node in _of_kind(root, kind):
             if label := node.child_by_field_name(field):

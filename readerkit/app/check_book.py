@@ -1,8 +1,8 @@
 """What stands in a book beside its notes, held: mirrors, records, pages, quizzes.
 
 Each part gives all of its faults, whatever is wrong with the others. What holds
-mirrors, pages and quizzes is imported where a book has some: a hook that checks notes
-has to be over before anybody waits for it.
+formulas, mirrors, pages and quizzes is imported where a book has some: a hook that
+checks notes has to be over before anybody waits for it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from readerkit.app.library import Library, note_progress
+from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.book import Book
 from readerkit.content.chapters import ChapterText
 from readerkit.content.resolved_notes import Note, Sources, check_mirrors
 from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
-from readerkit.render.html.notes import check_texts
+from readerkit.model.language import SPANISH
 
 Check = Callable[[], Iterable[ContentFault] | None]
 """Returns faults, or raises them."""
@@ -54,7 +56,7 @@ def check_beside(
         found.counts["tour"] = len(book.tours)
     checks: list[Check] = [
         lambda: check_mirrors(book, library.folders()),
-        lambda: check_texts(notes, book),
+        partial(_check_formulas, book, notes),
     ]
     if book.mirrors:
         checks.append(partial(_check_events, library))
@@ -64,6 +66,22 @@ def check_beside(
         checks.append(partial(_check_quizzes, library, found))
     found.faults += faults_of(checks)
     return found
+
+
+def _check_formulas(book: Book, notes: Iterable[Note]) -> None:
+    """Refuse formulas that cannot be set; what sets them is loaded where one is."""
+    written = [note for note in notes if _has_formula(note.annotation, book)]
+    concepts = book.concepts.values()
+    if written or any(_has_formula(each, book) for each in concepts):
+        from readerkit.render.html.notes import check_texts
+
+        check_texts(written, book)
+
+
+def _has_formula(entry: Annotation | Concept, book: Book) -> bool:
+    """Tell whether a text has what begins one."""
+    said = (entry.texts, book.translated(entry, SPANISH).texts)
+    return any("$" in text for texts in said for text in texts.values())
 
 
 def _check_events(library: Library) -> Iterable[ContentFault]:

@@ -190,9 +190,8 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
         ContentError: every formula that cannot be set.
     """
     faults: list[ContentFault] = []
-    annotations = (note.annotation for note in notes)
     texts: list[Callable[[], object]] = [
-        *(partial(_texts, each, book) for each in annotations if _has_math(each, book)),
+        *(partial(_texts, note.annotation, book) for note in notes),
         *(partial(card, name, book) for name in book.concepts),
     ]
     for show in texts:
@@ -202,13 +201,6 @@ def check_texts(notes: Iterable[Note], book: Book) -> None:
             faults += error.faults
     if faults:
         raise ContentError(faults)
-
-
-def _has_math(annotation: Annotation, book: Book) -> bool:
-    """Tell whether a note has what begins a formula, and nothing else can be wrong."""
-    spanish = book.translated(annotation, SPANISH).texts
-    english = (getattr(annotation, name) for name in ("title", *LABELS))
-    return any("$" in each for each in (*english, *spanish.values()) if each)
 
 
 def note_title(annotation: Annotation, book: Book) -> Text:
