@@ -238,7 +238,7 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
 
 def _blob_of(span: Span, lock: Lock, sources: Sources) -> BlobId:
     if sources.upstream.is_living:
-        return blob_id(sources.read(span.path))
+        return blob_id(sources.file(span.path).data)
     return lock.files.get(span.path, NO_BLOB)
 
 
