@@ -11,8 +11,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 RANKS = 2
 
 dist.init_process_group("gloo")
-mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
-other = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+mesh, other = (init_device_mesh("cpu", (2,), mesh_dim_names=(n,)) for n in "dt")
 loose = torch.nn.Parameter(torch.zeros(2))
 loose.grad = torch.ones(2)
 
@@ -23,18 +22,19 @@ def parameter(mesh, value):
     return weight
 
 
-def attempt(*weights):
+def attempt(*weights, norm_type=2.0):
     try:
         with CommDebugMode() as comm:
-            norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            norm = torch.nn.utils.clip_grad_norm_(weights, 1.0, norm_type)
         counts = {str(op).split(".")[-1]: n for op, n in comm.get_comm_counts().items()}
-        return [str(norm.placements[0]), norm.to_local().item(), counts]
+        return [str(norm.placements[0]), norm.item(), counts]
     except RuntimeError as error:
         return "mixed torch.Tensor" if "mixed" in str(error) else str(error)[:50]
 
 
-answers = {"sharded": attempt(parameter(mesh, 3.0), parameter(mesh, 4.0))}
-answers["with_a_plain_one"] = attempt(parameter(mesh, 3.0), loose)
-answers["two_meshes"] = attempt(parameter(mesh, 3.0), parameter(other, 4.0))
+one, two = parameter(mesh, 3.0), parameter(mesh, 4.0)
+answers = {"sharded": attempt(one, two), "with_a_plain_one": attempt(one, loose)}
+answers["maximum"] = attempt(one, two, norm_type=torch.inf)
+answers["two_meshes"] = attempt(one, parameter(other, 4.0))
 if dist.get_rank() == 0:
     print("\n".join(f"{name} = {json.dumps(a)}" for name, a in answers.items()))
