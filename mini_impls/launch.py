@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -59,6 +60,9 @@ FELT_GRACE_S = 3.0
 
 START_S = 300.0
 """How long the first rank waits for the last one to be up."""
+
+MEET_S = 0.05
+"""How often a rank of torchrun asks whether rank 0 has named this start."""
 
 SPEAK_S = 20.0
 """How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
@@ -264,12 +268,40 @@ def is_under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def of_this_start(shared: dist.Store, rank: int, world_size: int) -> dist.Store:
+    """Return a part of a store that no start of these ranks before this one has had.
+
+    The agent keeps its store when it starts workers again, with the addresses of those
+    that are gone. No number of starts will do for a name: each agent counts its own. So
+    rank 0 names this one, and only answers of ranks that are alive let it begin: each
+    waits until its own, made this moment, is among those that rank 0 has heard.
+    """
+    shared.set_timeout(timedelta(seconds=START_S))
+    mine = uuid.uuid4().hex
+    if rank == 0:
+        shared.set("start", mine)
+        heard = [shared.get(f"{mine}/{r}").decode() for r in range(1, world_size)]
+        shared.set(f"{mine}/heard", " ".join(heard))
+        return dist.PrefixStore(mine, shared)
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        start = shared.get("start").decode()  # of this start, or still of the last one
+        shared.set(f"{start}/{rank}", mine)
+        if shared.check([heard := f"{start}/heard"]) and (
+            mine in shared.get(heard).decode()
+        ):
+            return dist.PrefixStore(start, shared)
+        time.sleep(MEET_S)
+    raise TimeoutError(f"rank {rank} has not met rank 0 in {START_S:.0f} s")
+
+
 def join(
     fn: Callable[..., Any], args: tuple[Any, ...], *, backend: str, timeout_s: float
 ) -> Any:
     """Return `fn(Rank, *args)` of the rank that torchrun has made of this process."""
     die_with_parent(os.getppid())
-    store, rank, world_size = next(dist.rendezvous("env://"))
+    shared, rank, world_size = next(dist.rendezvous("env://"))
+    store = of_this_start(shared, rank, world_size)
     local_rank = int(os.environ["LOCAL_RANK"])
     return _with_group(
         store, rank, world_size, local_rank, backend, timeout_s, fn, args

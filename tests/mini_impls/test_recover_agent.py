@@ -212,8 +212,6 @@ def under_torchrun(*options):
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
-        # Else the second start meets keys of the first in the agent's own store.
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
     return subprocess.run(
         command, env=env, capture_output=True, text=True, check=False, timeout=150
