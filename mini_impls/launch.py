@@ -280,16 +280,15 @@ def of_this_start(shared: dist.Store, rank: int, world_size: int) -> dist.Store:
     mine = uuid.uuid4().hex
     if rank == 0:
         shared.set("start", mine)
-        heard = [shared.get(f"{mine}/{r}").decode() for r in range(1, world_size)]
-        shared.set(f"{mine}/heard", " ".join(heard))
+        alive = [shared.get(f"{mine}/{r}").decode() for r in range(1, world_size)]
+        shared.set(f"{mine}/heard", " ".join(alive))
         return dist.PrefixStore(mine, shared)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         start = shared.get("start").decode()  # of this start, or still of the last one
         shared.set(f"{start}/{rank}", mine)
-        if shared.check([heard := f"{start}/heard"]) and (
-            mine in shared.get(heard).decode()
-        ):
+        heard = f"{start}/heard"
+        if shared.check([heard]) and mine in shared.get(heard).decode():
             return dist.PrefixStore(start, shared)
         time.sleep(MEET_S)
     raise TimeoutError(f"rank {rank} has not met rank 0 in {START_S:.0f} s")
