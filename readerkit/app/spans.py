@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from readerkit.app.library import warn
 from readerkit.app.revisions import CommitTree, FolderTree, open_tree
 from readerkit.drift.engine import carry
 from readerkit.drift.rows import AskedSpan, answers, asked_twice, parse_rows
@@ -25,16 +26,16 @@ def carry_rows(file: Path, old: str, new: str) -> tuple[list[str], list[str]]:
         SourceError: a tree that is not there.
     """
     rows, bad = parse_rows(_read(file))
+    if twice := asked_twice(rows):  # each is answered, in the order of the rows
+        shown = ", ".join(map(repr, twice[:3])) + (", …" if twice[3:] else "")
+        warn(
+            f"{file}: {counted(len(twice), 'id')} of more than one row: got {shown}, "
+            "expected an id of its own for each, to tell its answer by"
+        )
     verdicts = carry_between(rows, old, new) if rows else []
     problems = [f"{file}:{b.line}: {b.problem}" for b in bad[:MAX_PROBLEMS]]
     if more := len(bad) - len(problems):
         problems.append(f"{file}: and {counted(more, 'more row')} of no use")
-    if twice := asked_twice(rows):
-        shown = ", ".join(map(repr, twice[:3])) + (", …" if twice[3:] else "")
-        problems.append(
-            f"{file}: {counted(len(twice), 'id')} of more than one row: got {shown}, "
-            "expected an id of its own for each, to tell its answer by"
-        )
     return [*answers(rows, verdicts)], problems
 
 
