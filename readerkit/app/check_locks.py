@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from readerkit.anchors.grammars import grammar
 from readerkit.app.check_claims import hold_claims
 from readerkit.app.check_living import EditedCode, edited_code, not_locked, told_reader
 from readerkit.app.library import Library, note_progress
@@ -22,7 +24,14 @@ from readerkit.content.resolved_notes import (
 )
 from readerkit.content.tours import Tour
 from readerkit.content.translations import TranslatedMirror, Translation
-from readerkit.errors import ContentError, ContentFault, LockError, ReaderkitError
+from readerkit.errors import (
+    AnchorError,
+    ContentError,
+    ContentFault,
+    LockError,
+    ReaderkitError,
+)
+from readerkit.model.code_languages import language_of
 from readerkit.upstreams import Upstream
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
@@ -135,6 +144,9 @@ def check(
     sentence that nothing proves; these are looked for where ``lacking`` asks for it.
     """
     book = library.book
+    report.faults += _lacking_grammars(book)
+    if report.faults:
+        return
     opened: dict[str, Sources] = {}
     notes: list[Note] = []
     for each in [upstream] if upstream else book.upstreams.values():
@@ -170,6 +182,17 @@ def check(
     report.to_do += held.to_do()
     if strict and claims:
         report.unreviewed += held.unproved_faults()
+
+
+def _lacking_grammars(book: Book) -> Iterator[ContentFault]:
+    """Yield a fault for each language that notes are on and that is not installed."""
+    files = [note.anchor.file for note in book.annotations.values()]
+    for language, beside in Counter(map(language_of, files)).items():
+        try:
+            grammar(language) if language else None
+        except AnchorError as error:
+            held = f"{error}: without it {counted(beside, 'note')} cannot be held"
+            yield ContentFault("", 0, 0, held)
 
 
 def _check_notes(

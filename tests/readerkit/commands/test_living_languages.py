@@ -180,8 +180,10 @@ def test_a_grammar_that_is_missing_is_one_line(many, monkeypatch):
     grammar.cache_clear()
     red = many("annotate", "--check")
     grammar.cache_clear()
+    [line] = red.err.splitlines()
     assert red.code == 1
-    assert "the grammar of Go is not installed: pip install tree-sitter-go" in red.err
+    assert "the grammar of Go is not installed: pip install tree-sitter-go: " in line
+    assert line.endswith("without it 1 note cannot be held")
 
 
 def test_a_repository_of_another_language_is_begun(tmp_path, monkeypatch, capsys):
