@@ -478,11 +478,15 @@ def test_a_chapter_shows_one_language_at_a_time_and_each_drawing_once(site, open
     page = open_page(f"file://{site}/chapters/why-distributed.html")
     drawings = page.locator("svg.stage").count()
     assert drawings == 6
-    expect(page.get_by_text("Reason one: it does not fit")).to_be_visible()
-    expect(page.get_by_text("Razón uno: no cabe")).to_be_hidden()
+    expect(
+        page.get_by_role("heading", name="Reason one: it does not fit")
+    ).to_be_visible()
+    expect(page.get_by_role("heading", name="Razón uno: no cabe")).to_be_hidden()
     page.locator("#lang-es + label").click()
-    expect(page.get_by_text("Reason one: it does not fit")).to_be_hidden()
-    expect(page.get_by_text("Razón uno: no cabe")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Reason one: it does not fit")
+    ).to_be_hidden()
+    expect(page.get_by_role("heading", name="Razón uno: no cabe")).to_be_visible()
     expect(page.locator("svg.stage:visible")).to_have_count(drawings)
     expect(page.get_by_text("un rank espera 18 unidades")).to_have_count(2)
 

@@ -33,7 +33,7 @@ def test_every_record_says_what_happened_before_anything_is_guessed(
     page = open_page(f"file://{site}/beside/{HOMES[mini]}.html")
     for record in (record for record in map(read, PATHS) if record.mini == mini):
         found = Conclusion.of(record)
-        verdict = page.locator(f"#r-{record.comparison} .verdict")
+        verdict = page.locator(f"#r-{record.comparison} .verdict").first
         spoken = verdict.aria_snapshot()
         for said in say_conclusion(found):
             assert said in spoken
@@ -55,7 +55,7 @@ def test_nothing_green_stands_over_a_trap(site, open_page, scheme, width):
     page.emulate_media(color_scheme=scheme)
     assert not green(colours(page.locator(f"{TRAP} .verdict")))
     page.goto(f"file://{site}/beside/tensor-parallel.html")
-    alike = page.locator("#r-tensor_parallel_megatron .verdict")
+    alike = page.locator("#r-tensor_parallel_megatron .verdict").first
     assert green(colours(alike.locator(".mark")))
 
 

@@ -47,7 +47,10 @@ def torn(file: SourceFile, choose: random.Random) -> SourceFile:
 def test_torn_source_ends_in_its_own_lines_or_an_error(seed):
     choose = random.Random(seed)
     whole = some_file(choose)
-    file = torn(whole, choose)
+    try:
+        file = torn(whole, choose)
+    except AnchorError:  # one that is no source any more
+        return
     count = len(file.raw_lines)
     for symbols in file.symbols.values():
         for symbol in symbols:

@@ -89,7 +89,7 @@ def test_compare_without_a_mini_lists_what_is_held_against_what(capsys):
 
 
 def test_a_mini_that_is_not_compared_is_refused_by_a_list_without_it(capsys):
-    for mini in ("inference", "schedules", "nothing"):
+    for mini in ("schedules", "nothing"):
         done = run(capsys, "compare", mini)
         assert (done.code, done.out) == (1, "")
         assert mini not in done.err.partition("expected one of")[2]
