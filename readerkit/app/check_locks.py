@@ -144,8 +144,9 @@ def check(
     sentence that nothing proves; these are looked for where ``lacking`` asks for it.
     """
     book = library.book
-    report.faults += _lacking_grammars(book)
-    if report.faults:
+    asked = book.notes_on(upstream.name) if upstream else book.annotations.values()
+    if lacking_grammars := [*_lacking_grammars(asked)]:
+        report.faults += lacking_grammars
         return
     opened: dict[str, Sources] = {}
     notes: list[Note] = []
@@ -153,9 +154,9 @@ def check(
         note_progress(f"holding the notes on {each.name}")
         try:
             opened[each.name] = library.sources(each)
-            asked = each == upstream
+            is_asked = each == upstream
             notes += _check_notes(
-                library, opened[each.name], report, strict=strict, always=asked
+                library, opened[each.name], report, strict=strict, always=is_asked
             )
         except ReaderkitError as error:
             report.add(error)
@@ -184,9 +185,9 @@ def check(
         report.unreviewed += held.unproved_faults()
 
 
-def _lacking_grammars(book: Book) -> Iterator[ContentFault]:
+def _lacking_grammars(notes: Iterable[Annotation]) -> Iterator[ContentFault]:
     """Yield a fault for each language that notes are on and that is not installed."""
-    files = [note.anchor.file for note in book.annotations.values()]
+    files = [note.anchor.file for note in notes]
     for language, beside in Counter(map(language_of, files)).items():
         try:
             grammar(language) if language else None

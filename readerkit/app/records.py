@@ -43,21 +43,8 @@ def read_gpu_records(library: Library) -> dict[str, Record]:
     Raises:
         ContentError: a file of the book that is no record.
     """
-    shipped = library.root / "annotations" / "records"
-    found: dict[str, Record] = {}
-    for path in sorted(shipped.glob("nccl/*.json")):
-        record = _read(path, library.root, "", None)
-        if record is not None:
-            found[record.comparison] = record
-    for path in sorted(records_folder().glob("nccl/*.json")):
-        try:
-            record = _read(path, None, "", None)
-        except ReaderkitError as error:
-            warn(f"a record of yours is left out: {error}")
-            continue
-        if record is not None:
-            found[record.comparison] = record
-    return found
+    found = _found(library, "", below="nccl/")
+    return {name: record for name, (record, _) in found.items()}
 
 
 def read_records(library: Library, upstream: str = "") -> list[Record]:
@@ -126,16 +113,19 @@ def code_today(library: Library) -> dict[str, str]:
 
 
 def _found(
-    library: Library, upstream: str, parsed: dict[str, Record] | None = None
+    library: Library,
+    upstream: str,
+    parsed: dict[str, Record] | None = None,
+    below: str = "",
 ) -> dict[str, tuple[Record, bool]]:
     """Return records by comparison, and whether each is the reader's own."""
     shipped = library.root / "annotations" / "records"
     found: dict[str, tuple[Record, bool]] = {}
-    for path in sorted(shipped.glob("*.json")):
+    for path in sorted(shipped.glob(f"{below}*.json")):
         record = _read(path, library.root, upstream, parsed)
         if record is not None:
             found[record.comparison] = record, False
-    for path in sorted(records_folder().glob("*.json")):
+    for path in sorted(records_folder().glob(f"{below}*.json")):
         try:
             record = _read(path, None, upstream, parsed)
         except ReaderkitError as error:
