@@ -81,7 +81,7 @@ def test_what_records_and_estimates_say_has_its_spanish():
 def test_a_text_without_spanish_is_marked_and_one_alike_stands_once():
     words = Words(records={"{} losses": "{} pérdidas", "{} B": "{} B"})
     told = both(words.of_record("3 losses"))
-    assert re.findall(r'lang="(\w+)">([^<]+)<', told) == [
+    assert re.findall(r"lang=(\w+)>([^<]+)<", told) == [
         ("en", "3 losses"),
         ("es", "3 pérdidas"),
     ]
