@@ -14,7 +14,7 @@ from readerkit.app.records import find_stale
 from readerkit.content.book import Book
 from readerkit.content.vocabulary import WHOLE_DIFFERENCES
 from readerkit.evidence.executed_lines import belongs, unseen_events
-from readerkit.evidence.record import RankEvents, Record
+from readerkit.evidence.record import PARAMETERS, RankEvents, Record, distance_line
 from tests.content.test_annotations import library
 from tests.helpers import ROOT
 
@@ -158,3 +158,19 @@ def test_events_of_every_comparison_belong_to_a_mirror() -> None:
         )
     }
     assert lost == set()
+
+
+COUNTS = {15: "fifteen", 21: "twenty-one", 46: "forty-six"}
+
+
+def test_the_readme_counts_the_records():
+    """What has run on GPUs as well: with every difference explained, as it says."""
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"records of {COUNTS[len(PATHS)]} comparisons" in readme
+    on_gpus = [read(path) for path in RECORDS.glob("nccl/*.json")]
+    last = distance_line(PARAMETERS[-1])
+    lines = [line for record in on_gpus for line in record.verdicts]
+    assert {line.state for line in lines} == {"agree", "explained"}
+    equal = [line for line in lines if line.what == last and line.difference == 0]
+    assert f"{COUNTS[len(on_gpus)]} have run, on two ranks" in readme
+    assert f"equal to the last bit in {COUNTS[len(equal)]}, " in readme
