@@ -153,11 +153,12 @@ def check(
     for each in [upstream] if upstream else book.upstreams.values():
         note_progress(f"holding the notes on {each.name}")
         try:
-            opened[each.name] = library.sources(each)
-            is_asked = each == upstream
-            notes += _check_notes(
-                library, opened[each.name], report, strict=strict, always=is_asked
-            )
+            with library.sources_to_hold(each) as sources:
+                opened[each.name] = sources
+                is_asked = each == upstream
+                notes += _check_notes(
+                    library, sources, report, strict=strict, always=is_asked
+                )
         except ReaderkitError as error:
             report.add(error)
     if upstream and upstream.folder:

@@ -158,6 +158,19 @@ class Library:
         yield self.sources(upstream, places.find)
         places.save()
 
+    @contextmanager
+    def sources_to_hold(self, upstream: Upstream) -> Iterator[Sources]:
+        """Yield an upstream's files, to hold notes against them.
+
+        In what is pinned every place is found anew. Code that lives on is held at each
+        commit: there only files that are not as they were are parsed again.
+        """
+        if not upstream.is_living:
+            yield self.sources(upstream)
+            return
+        with self.sources_to_list(upstream) as sources:
+            yield sources
+
     def came_from(self, upstream: Upstream) -> Provenance | None:
         """Return where the cached bytes of an upstream came from."""
         return read_provenance(upstream, self.store)

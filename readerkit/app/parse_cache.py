@@ -81,7 +81,8 @@ class _Kept(Struct, frozen=True):
 class FoundPlaces:
     """What the anchors on one upstream were found at.
 
-    Good for showing: whatever is held against a lock is found anew.
+    Good for showing, and for code that lives on; in what is pinned, whatever is held
+    against a lock is found anew.
     """
 
     def __init__(self, folder: Path, book: Path, upstream: str) -> None:

@@ -68,9 +68,9 @@ def update_locks(
     pages: list[Page] = []
     faults: list[ContentFault] = []
     for upstream in chosen:
-        sources = library.sources(upstream)
         anchored = library.book.anchored_in(upstream.name)
-        notes, wrong = resolve_each(library.book, sources, anchored)
+        with library.sources_to_hold(upstream) as sources:
+            notes, wrong = resolve_each(library.book, sources, anchored)
         faults += wrong
         pages.append((sources, notes))
     held = hold_claims(library, chosen[0] if len(chosen) == 1 else None)
