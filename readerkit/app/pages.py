@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -182,7 +182,7 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     name = {"light": "neutral", "dark": "dark"}[theme]
     before = f'%%{{init: {{"theme": "{name}"}}}}%%'
     text = f"{before}\n{diagram.mermaid}"
-    made_of = digest(f"{metadata.version('mermaidx')}\n{text}")
+    made_of = digest(f"{_drawn_by()}\n{text}")
     path = library.store.root / "diagrams" / f"{made_of}.drawn"
     kept = read_kept(path)
     if kept is not None:
@@ -195,6 +195,12 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
         raise ContentError([_mermaid_fault(diagram, str(error))]) from None
     keep(path, image)
     return image
+
+
+@cache
+def _drawn_by() -> str:
+    """Return the version of what draws diagrams."""
+    return metadata.version("mermaidx")
 
 
 def _mermaid_fault(diagram: Diagram, said: str) -> ContentFault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from readerkit.app.folders import read_at_most
@@ -29,12 +30,17 @@ def read_chapters(root: Path) -> Iterator[ChapterText]:
 def _with_claims(script: ChapterText, path: Path, root: Path) -> ChapterText:
     if not path.exists():
         return script
+    file = path.relative_to(root).as_posix()
+    return _claimed(script, read_at_most(path, root), file)
+
+
+@lru_cache(maxsize=64)  # a server reads them anew after each change
+def _claimed(script: ChapterText, data: bytes, file: str) -> ChapterText:
     from readerkit.content.validation import (
         read_document,  # YAML, for what may be in no text
     )
 
-    file = path.relative_to(root).as_posix()
-    document = read_document(read_at_most(path, root), file, CHAPTER)
+    document = read_document(data, file, CHAPTER)
     if document.faults:
         raise ContentError(document.faults)
     claimed = replace(script, claims=document.value.claims)

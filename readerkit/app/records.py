@@ -37,13 +37,15 @@ def record_path(comparison: str, backend: str) -> Path:
     return file if backend == "gloo" else Path(backend) / file
 
 
-def read_gpu_records(library: Library) -> dict[str, Record]:
+def read_gpu_records(
+    library: Library, parsed: dict[str, Record] | None = None
+) -> dict[str, Record]:
     """Return what comparisons saw on GPUs, the reader's own before what ships.
 
     Raises:
         ContentError: a file of the book that is no record.
     """
-    found = _found(library, "", below="nccl/")
+    found = _found(library, "", parsed, below="nccl/")
     return {name: record for name, (record, _) in found.items()}
 
 
@@ -73,12 +75,14 @@ def read_evidence(
     }
 
 
-def read_gpu_evidence(library: Library) -> dict[str, Evidence]:
+def read_gpu_evidence(
+    library: Library, parsed: dict[str, Record] | None = None
+) -> dict[str, Evidence]:
     """Return what comparisons saw on GPUs, and what has changed since."""
     today = code_today(library)
     return {
         name: Evidence(record, tuple(outdated(record.made_from, today)))
-        for name, record in read_gpu_records(library).items()
+        for name, record in read_gpu_records(library, parsed).items()
     }
 
 

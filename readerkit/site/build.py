@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from readerkit.anchors import Span
 from readerkit.app import page_script
-from readerkit.app.ground import open_ground
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing
-from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import read_evidence, read_gpu_evidence, read_played
-from readerkit.claims.hold import hold
-from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.book import Book
 from readerkit.content.resolved_notes import Note, Sources, check_mirrors, resolve_each
 from readerkit.errors import ContentError, ContentFault
@@ -29,17 +25,19 @@ from readerkit.evidence.relevance import homes, ran_lines
 from readerkit.model import addresses
 from readerkit.model.freshness import digest_all
 from readerkit.model.git_names import BlobId, TreePath
-from readerkit.quiz.bank import Bank
 from readerkit.render.html import quiz_rules, search, search_names
 from readerkit.render.html.chapter_pieces import diagram_file
 from readerkit.render.html.code import Drawn
 from readerkit.render.html.drift_page import drift_feed
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
+from readerkit.render.html.page_order import make_way
 from readerkit.render.html.pages import Page, pages
+from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Sheet, SiteModel, join_names, make_sheet
 from readerkit.render.html.words import Words
 from readerkit.site.inputs import OUR_TOPS, Inputs
+from readerkit.site.proofs import Proofs, prove
 from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
@@ -73,11 +71,11 @@ class BuildCache:
     """By address: what a page is made of, and the page."""
     is_last: bool = False
     """Whether no other build follows, so that no page is kept."""
-    proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
-    """By the digest of all files, and the key of a claim."""
+    proofs: Proofs = field(default_factory=dict)
     templates: Templates | None = None
     model: SiteModel | None = None
-    """Of the last build."""
+    way: Way | None = None
+    """Both of the last build."""
 
     def rendered_page(self, page: Page) -> bytes:
         """Return a page: the one of before, where it is made of the same."""
@@ -122,9 +120,11 @@ def make_site(
     check_texts(model.notes.values(), model.book)
     writing = read_writing(library, sources, own_asked)
     build_cache.model = model
+    build_cache.way = way = make_way(model, writing, build_cache.way)
+    templates = _templates(inputs, build_cache, model.words)
     files: Files = {
         page.address: partial(build_cache.rendered_page, page)
-        for page in pages(model, _templates(inputs, build_cache, model.words), writing)
+        for page in pages(model, templates, writing, way)
     }
     for kept in writing.drifts:
         feed = addresses.drift_feed(kept.upstream)
@@ -159,36 +159,6 @@ def _quiz_rules(inputs: Inputs, words: Words) -> bytes:
 
 def _say_nothing(doing: str, done: int, of: int) -> None:
     """Serve whoever builds again and again: there is nobody who waits."""
-
-
-def _proofs(
-    library: Library,
-    sources: Mapping[str, Sources],
-    banks: Iterable[Bank],
-    build_cache: BuildCache,
-    links_id: str,
-) -> dict[str, list[tuple[Sentence, Proof]]]:
-    """Return the claims of what has a page, held; what was held before is known."""
-    ground = replace(
-        open_ground(library),
-        open=lambda each: sources.get(each.name) or library.sources(each),
-    )
-    found: dict[str, list[tuple[Sentence, Proof]]] = {}
-    known: dict[tuple[str, str], Proof] = {}
-    book = library.book
-    entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values(), *book.tours.values()]
-    entries += read_chapters(library.root)
-    entries += [each for bank in banks for each in bank.questions.values()]
-    for entry in entries:
-        for each in sentences(entry):
-            key = (links_id, each.key)
-            if key not in build_cache.proofs or each.claim.run or each.claim.experiment:
-                build_cache.proofs[key] = hold(each.claim, ground)
-            known[key] = build_cache.proofs[key]
-            found.setdefault(entry.id, []).append((each, known[key]))
-    build_cache.proofs = known
-    return found
 
 
 def _templates(inputs: Inputs, build_cache: BuildCache, words: Words) -> Templates:
@@ -263,13 +233,13 @@ def make_site_model(
             name: came.public if (came := library.came_from(each.upstream)) else ""
             for name, each in sources.items()
         },
-        on_gpus=read_gpu_evidence(library),
+        on_gpus=read_gpu_evidence(library, build_cache.records),
         other_lines=other_lines,
         absent=absent,
         asked=questions_by_note(banks),
         played=read_played(library),
         words=Words(spanish.all, spanish.scripts, spanish.records),
-        proofs=_proofs(library, sources, banks, build_cache, links_id),
+        proofs=prove(library, sources, banks, links_id, build_cache.proofs),
         links_id=links_id,
         content_id=content_id,
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
@@ -28,7 +28,7 @@ from readerkit.render.html.mechanism_list import MECHANISMS, Mechanism
 from readerkit.render.html.mechanisms import names as mechanism_names
 from readerkit.render.html.notes import mirror_title
 from readerkit.render.html.quiz_page import TopicQuestions
-from readerkit.render.html.related_pages import Around, Kinship, Readable, Way
+from readerkit.render.html.related_pages import Around, Kin, Kinship, Readable, Way
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.xref.links import File
@@ -40,20 +40,26 @@ _FILE = re.compile(r"(?:\w+/)+\w+\.py")
 _DASHES = re.compile(r"[-\s]+")
 
 
-def make_way(model: SiteModel, writing: Writing) -> Way:
-    """Return the way through the pages of a book."""
+def make_way(model: SiteModel, writing: Writing, before: Way | None = None) -> Way:
+    """Return the way through the pages of a book.
+
+    ``before`` is the way that was made last: what is akin costs most, and is taken from
+    there while all that it follows from is the same.
+    """
     stops = _Stops(model, writing)
     parts = [*stops.parts()]
-    kinship = Kinship(stops.all)
+    made_of = stops.titles, stops.all, [*stops.symptoms()]
+    is_same = before is not None and before.kin.made_of == made_of
+    kin = before.kin if before and is_same else _kin(stops, model, made_of)
     row = [None, *(stop for _, those in parts for stop in those), None]
     around = {
-        stop.page: (before, after)
-        for (before, stop), (_, after) in pairwise(pairwise(row))
+        stop.page: (last, after)
+        for (last, stop), (_, after) in pairwise(pairwise(row))
         if stop
     }
     places = {
         stop.page: Around(
-            part, number, len(those), *around[stop.page], kinship.of(stop, model)
+            part, number, len(those), *around[stop.page], kin.pages.get(stop.page, ())
         )
         for part, those in parts
         for number, stop in enumerate(those, 1)
@@ -61,10 +67,17 @@ def make_way(model: SiteModel, writing: Writing) -> Way:
     for page, first in stops.lists():
         of = places[first.page]
         places[page] = Around(of.part, 0, of.count, None, first)
-    return Way(
-        places,
+    return Way(places, kin)
+
+
+def _kin(stops: _Stops, model: SiteModel, made_of: Any) -> Kin:
+    kinship = Kinship(stops.all)
+    pages = {stop.page: kinship.of(stop, model) for stop in stops.all}
+    return Kin(
+        made_of,
+        pages,
         {
-            stop.page.partition("#")[2]: kinship.of(stop, model)
+            stop.page.partition("#")[2]: pages[stop.page]
             for stop in stops.all
             if stop.kind == "estimate"
         },
@@ -79,9 +92,9 @@ class _Stops:
     def __init__(self, model: SiteModel, writing: Writing) -> None:
         self._model, self._writing = model, writing
         book = model.book
-        self._titles = {
-            concept.id: _titles_of(concept) for concept in book.concepts.values()
-        }
+        self.titles = tuple(
+            (concept.id, _titles_of(concept)) for concept in book.concepts.values()
+        )
         self._mirrors = mirrors_in_turn(book.mirrors.values(), book.concepts)
         self._chapters = [self._chapter(script) for script in writing.scripts]
         self._files = {file: self._file(file) for file in self._shown_files()}
@@ -268,11 +281,8 @@ class _Stops:
         about: Counter[str] = Counter(
             name for text in texts for name in self._mentioned(text)
         )
-        files = {
-            file: stop
-            for file, stop in self._files.items()
-            if file[1] in set(_FILE.findall(lab.problem.text))
-        }
+        asked = set(_FILE.findall(lab.problem.text))
+        files = {file: stop for file, stop in self._files.items() if file[1] in asked}
         for stop in files.values():
             about.update({name: 1 for name in stop.about})
         named = {stop.page for stop in files.values()}
@@ -310,13 +320,21 @@ class _Stops:
             about = Counter(concept for note in notes for concept in note.concepts)
             yield Readable(failure.id, Text(shown(failure.symptom)), "symptom", about)
 
-    def _mentioned(self, text: str) -> list[str]:
-        words = f" {_DASHES.sub(' ', text.casefold())} "
-        return [
-            name
-            for name, titles in self._titles.items()
-            if any(re.search(rf"\b{re.escape(title)}s?\b", words) for title in titles)
-        ]
+    def _mentioned(self, text: str) -> tuple[str, ...]:
+        return _mentioned(text, self.titles)
+
+
+@lru_cache(maxsize=64)  # a server makes the way anew after each change
+def _mentioned(
+    text: str, concepts: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[str, ...]:
+    """Return the ids of concepts that a text names by one of their titles."""
+    words = f" {_DASHES.sub(' ', text.casefold())} "
+    return tuple(
+        name
+        for name, titles in concepts
+        if any(re.search(rf"\b{re.escape(title)}s?\b", words) for title in titles)
+    )
 
 
 def _files_of(mechanism: Mechanism) -> set[str]:
@@ -324,6 +342,7 @@ def _files_of(mechanism: Mechanism) -> set[str]:
     return {f"mini_impls/{stem}.py" for stem, _ in mechanism.minis}
 
 
-def _titles_of(concept: Concept) -> list[str]:
+def _titles_of(concept: Concept) -> tuple[str, ...]:
     """Return what a text calls a concept."""
-    return [_DASHES.sub(" ", each.casefold()) for each in (concept.id, concept.title)]
+    names = concept.id, concept.title
+    return tuple(_DASHES.sub(" ", each.casefold()) for each in names)

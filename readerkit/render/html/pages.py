@@ -26,7 +26,6 @@ from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.outline import outline, peek_script
-from readerkit.render.html.page_order import make_way
 from readerkit.render.html.quiz import QuizPage
 from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.render.html.related_pages import Way
@@ -111,9 +110,10 @@ class Page:
     render: Callable[[], bytes]
 
 
-def pages(model: SiteModel, templates: Templates, writing: Writing) -> Iterator[Page]:
+def pages(
+    model: SiteModel, templates: Templates, writing: Writing, way: Way
+) -> Iterator[Page]:
     """Yield every page of the site, none of them rendered yet."""
-    way = make_way(model, writing)
     site = Site(
         tuple(menu(model, writing)),
         model.words.in_spanish("Not translated yet: the English text."),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log, sqrt
+from typing import Any
 
 from readerkit.model import addresses
 from readerkit.render.html.notes import concept_title
@@ -63,10 +64,12 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The way through a whole site."""
+class Kin:
+    """What is akin to what, on a whole site."""
 
-    places: Mapping[str, Around]
+    made_of: Any
+    """A value: while it stays equal, so does the rest."""
+    pages: Mapping[str, Akin]
     """By address."""
     sections: Mapping[str, Akin]
     """By the section of the page of estimates."""
@@ -76,14 +79,25 @@ class Way:
     """By what shows of a failure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way through a whole site."""
+
+    places: Mapping[str, Around]
+    """By address."""
+    kin: Kin
+
+
 class Kinship:
     """What pages have in common: the concepts that few others are about."""
 
     def __init__(self, stops: Sequence[Readable]) -> None:
-        self._stops = stops
+        self._of_kind: dict[str, list[Readable]] = {}
+        for stop in stops:
+            self._of_kind.setdefault(stop.kind, []).append(stop)
         told = Counter(name for stop in stops for name in stop.about)
         self._rare = {name: log(1 + len(stops) / n) for name, n in told.items()}
-        self._size = {stop.page: self._length(stop) for stop in stops}
+        self._unit = {stop.page: self._unit_of(stop) for stop in stops}
 
     def of(self, stop: Readable, model: SiteModel) -> Akin:
         """Return the pages that are akin to one, kind by kind."""
@@ -95,7 +109,8 @@ class Kinship:
             if kind != stop.kind and (those := tuple(self._nearest(stop, kind)))
         ]
         if stop.kind in ("estimate", "topic", "lab", "chapter", "mechanism", "symptom"):
-            names = sorted(stop.about, key=lambda name: -self._of(stop, name))
+            unit = self._unit_of(stop)
+            names = sorted(stop.about, key=lambda name: -unit[name])
             cards = tuple(
                 Readable(
                     f"{addresses.CONCEPTS}#{name}", concept_title(name, model.book)
@@ -108,31 +123,33 @@ class Kinship:
     def of_concept(self, name: str) -> Iterator[tuple[str, tuple[Readable, ...]]]:
         """Yield the pages that are about a concept."""
         for kind in ("chapter", "mechanism", "mini", "estimate", "lab", "topic"):
-            about = [s for s in self._stops if s.kind == kind and name in s.about]
-            about.sort(key=lambda stop: -self._of(stop, name) / self._size[stop.page])
+            about = [s for s in self._of_kind.get(kind, ()) if name in s.about]
+            about.sort(key=lambda stop: -self._unit[stop.page][name])
             if about:
                 yield KINDS[kind], tuple(about[:MOST])
 
     def _nearest(self, stop: Readable, kind: str) -> Iterator[Readable]:
-        those = [each for each in self._stops if each.kind == kind]
+        those = self._of_kind.get(kind, ())
         named = [e for e in those if e.page in stop.named or stop.page in e.named]
         if named or kind == "code":
             yield from named[: 2 * MOST]
             return
-        near = [(self._nearness(stop, each), each) for each in those]
+        own = self._unit.get(stop.page) or self._unit_of(stop)
+        near = [(_nearness(own, self._unit[each.page]), each) for each in those]
         near.sort(key=lambda each: -each[0])
         for value, each in near[:MOST]:
             if value > max(LEAST, SHARE * near[0][0]):
                 yield each
 
-    def _length(self, stop: Readable) -> float:
-        return sqrt(sum(self._of(stop, name) ** 2 for name in stop.about)) or 1
+    def _unit_of(self, stop: Readable) -> About:
+        """Return what a page is about, weighed, as a vector of length one."""
+        weighed = {
+            name: value * self._rare.get(name, 0) for name, value in stop.about.items()
+        }
+        length = sqrt(sum(value**2 for value in weighed.values())) or 1
+        return {name: value / length for name, value in weighed.items()}
 
-    def _nearness(self, one: Readable, other: Readable) -> float:
-        common = one.about.keys() & other.about.keys()
-        product = sum(self._of(one, name) * self._of(other, name) for name in common)
-        size = self._size.get(one.page) or self._length(one)
-        return product / size / self._size[other.page]
 
-    def _of(self, stop: Readable, name: str) -> float:
-        return stop.about[name] * self._rare.get(name, 0)
+def _nearness(one: About, other: About) -> float:
+    fewer, more = sorted((one, other), key=len)
+    return sum(value * more[name] for name, value in fewer.items() if name in more)
