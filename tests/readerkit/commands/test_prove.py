@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from readerkit.app.library import open_library
+from readerkit.site.build import BuildCache, make_site
+from readerkit.site.inputs import find_inputs
 from tests.helpers import (
     ANNOTATIONS,
     ROOT,
@@ -94,6 +97,22 @@ def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
         "readerkit: annotations/sample/linear.yaml:19:5: whole-step: 'Forward' is not "
         "true: got total = 4, expected total = 3\n"
     )
+
+
+def test_a_site_that_is_made_again_knows_what_was_kept_since(tmp_path, capsys):
+    book = Path(book_of(tmp_path, HEAD + 'print("total = 3")\n'))
+    build_cache = BuildCache()
+
+    def page() -> str:
+        made = make_site(open_library(book), find_inputs(book), build_cache)
+        return made["read/sample/lib/linear.py.html"]().decode()
+
+    before = page()
+    assert run(capsys, "prove", "--all", "--keep", "--book", str(book)).code == 0
+    after = page()
+    kept = '<pre class="printed">total = 3'
+    assert (kept in before, kept in after) == (False, True)
+    assert page() == after
 
 
 @pytest.mark.parametrize("how", [[], ["--json"]])
