@@ -106,6 +106,22 @@ def _heeding() -> Iterator[None]:
             signal.signal(signum, signal.SIG_DFL)
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have ^C raise in here, where ``__main__`` has let it end the process."""
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    )
+    if ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0, 1 a mistake, 2 usage, 130 ^C, 3 a bug.
 
@@ -134,17 +150,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         # Click returns the code of its own exits, and a command's None.
         # Click takes None for: as the output is.
         color = False if os.environ.get("NO_COLOR") else None
-        code = (
-            cli.main(
-                args=arguments,
-                prog_name="readerkit",
-                standalone_mode=False,
-                color=color,
-                # Click's own help is 50 columns wide at the least.
-                terminal_width=max(min(screen_columns(), 80) - 2, 20),
+        with _interruptible():
+            code = (
+                cli.main(
+                    args=arguments,
+                    prog_name="readerkit",
+                    standalone_mode=False,
+                    color=color,
+                    # Click's own help is 50 columns wide at the least.
+                    terminal_width=max(min(screen_columns(), 80) - 2, 20),
+                )
+                or 0
             )
-            or 0
-        )
     except click.exceptions.Exit as error:
         code = error.exit_code
     except SystemExit:

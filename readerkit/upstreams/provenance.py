@@ -37,9 +37,9 @@ def write_provenance(
 ) -> None:
     """Note where bytes came from, and keep the licence text that came with them."""
     path = _path(upstream, store)
-    write_atomically(path, json.dumps(asdict(kept)).encode())
+    write_atomically(path, json.dumps(asdict(kept)).encode(), cached=True)
     if licence is not None:
-        write_atomically(path.with_suffix(".licence"), licence)
+        write_atomically(path.with_suffix(".licence"), licence, cached=True)
 
 
 def forget_provenance(upstream: Upstream, store: BlobStore) -> None:

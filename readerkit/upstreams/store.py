@@ -23,10 +23,13 @@ def blob_id(data: bytes) -> BlobId:
     return BlobId(digest.hexdigest())
 
 
-def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
+def write_atomically(
+    path: Path, data: bytes, *, private: bool = False, cached: bool = False
+) -> None:
     """Replace ``path`` by ``data`` in one step; a failure leaves the old file whole.
 
     With ``private`` nobody but this user can read it, nor list a folder made for it.
+    That, and what is ``cached``, may be kept in another folder, as an error says.
 
     Raises:
         StoreError: a disk that is full, read-only, or not a place for files.
@@ -52,10 +55,11 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
         for folder in dict.fromkeys(made):  # the innermost first
             with contextlib.suppress(OSError):
                 folder.rmdir()
+        place = "READERKIT_CACHE" if cached else "READERKIT_DATA" if private else ""
         raise StoreError(
             f"cannot write {path}: {error.strerror or error}: expected a writable disk "
-            f"with {len(data):,} bytes free; free some space, or set READERKIT_CACHE "
-            "(READERKIT_DATA for your own notes) to another folder"
+            f"with {len(data):,} bytes free"
+            + (f"; free some space, or set {place} to another folder" * bool(place))
         ) from None
 
 
@@ -101,7 +105,7 @@ class BlobStore:
         """Keep ``data`` and return its id."""
         blob = blob_id(data)
         if not self.has_file(blob):
-            write_atomically(self.path(blob), data)
+            write_atomically(self.path(blob), data, cached=True)
         return blob
 
     @contextmanager

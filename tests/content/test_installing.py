@@ -82,7 +82,7 @@ def test_no_text_here_installs_the_project_that_has_the_bare_name():
 
 def test_distribution_has_a_name_of_its_own_and_the_command_keeps_its():
     assert PROJECT["name"] == "readerkit-distributed"
-    assert PROJECT["scripts"] == {"readerkit": "readerkit.cli:main"}
+    assert PROJECT["scripts"] == {"readerkit": "readerkit.__main__:main"}
 
 
 @pytest.mark.parametrize("command", [["run", "ddp"], ["compare", "ddp"]])

@@ -1,9 +1,11 @@
 import json
+import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from functools import partial
 
 import click
@@ -305,6 +307,41 @@ def test_an_interrupt_while_a_text_is_executed_is_one_as_any_other(tmp_path):
     command = [sys.executable, "-m", "inside"]
     done = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
     assert (done.returncode, b"interrupted" in done.stderr) == (130, True)
+
+
+STRUCK = """\
+import atexit, os, signal, sys
+def strike(): os.kill(os.getpid(), signal.SIGINT)
+class Finder:
+    def find_spec(name, *more):
+        if name == "{name}": strike()
+sys.meta_path.insert(0, Finder)
+if "{name}" == "the end": atexit.register(strike)
+"""
+
+
+@pytest.mark.parametrize("moment", ["readerkit.cli", "click", "the end"])
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_an_interrupt_before_or_after_the_command_ends_it_in_silence(
+    moment, way, tmp_path
+):
+    (tmp_path / "sitecustomize.py").write_text(STRUCK.format(name=moment))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["readerkit"].partition(":")
+    command = {
+        "module": ["-m", "readerkit"],
+        "script": ["-c", f"from {module} import {function}; {function}()"],
+    }[way]
+    done = subprocess.run(
+        [sys.executable, *command, "--version"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        check=False,
+    )
+    said = b"" if moment != "the end" else f"{readerkit.__version__}\n".encode()
+    # What a shell calls 130.
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+    assert done.stdout.endswith(said)
 
 
 HALF_A_LINE = """\

@@ -145,11 +145,16 @@ from readerkit.errors import StoreError
 from readerkit.upstreams.store import BlobStore, write_atomically
 store = BlobStore(Path(sys.argv[1]))
 write_atomically(store.root / "note", b"old")
-for path in (store.root / "note", store.path("ab" * 20)):
+much = b"n" * 1_000_000
+for name, more in (("note", {}), ("mine", {"private": True})):
     try:
-        write_atomically(path, b"n" * 1_000_000)
+        write_atomically(store.root / name, much, **more)
     except StoreError as error:
         print(error)
+try:
+    store.write(much)
+except StoreError as error:
+    print(error)
 print(sorted(p.name for p in store.root.rglob("*") if p.is_file()))
 print((store.root / "note").read_bytes())
 """
@@ -160,11 +165,17 @@ def test_full_disk_is_one_clear_error_and_leaves_the_old_file_whole(store):
     done = python(WRITE_TOO_MUCH, store.root, prefix=on_full_disk(store.root))
     *errors, files, note = done.stdout.splitlines()
     assert done.stderr == ""
-    for error, name in zip(errors, ("note", "ab" * 19), strict=True):
+    for error, name in zip(
+        errors, ("note", "mine", blob_id(b"n" * 1_000_000)[2:]), strict=True
+    ):
         wanted = rf"cannot write {store.root}/.*{name}: (No space left|File too large)"
         assert re.match(wanted, error)
         assert "1,000,000 bytes free" in error
-        assert "READERKIT_CACHE" in error
+    assert [re.findall(r"READERKIT_\w+", error) for error in errors] == [
+        [],  # of a book, say: no other folder would do
+        ["READERKIT_DATA"],
+        ["READERKIT_CACHE"],
+    ]
     assert files == "['note']"
     assert note == "b'old'"
 
