@@ -48,16 +48,34 @@ def grammar(language: Language) -> tree_sitter.Language:
     """Return the grammar of a language.
 
     Raises:
-        AnchorError: its package is not installed.
+        AnchorError: its package is not installed, or is none that loads.
     """
     try:
         module = importlib.import_module(language.package)
-    except ImportError:
+        found = tree_sitter.Language(getattr(module, language.function)())
+        tree_sitter.Parser(
+            found
+        )  # tells one of another tree-sitter, which that does not
+        return found
+    except ModuleNotFoundError as error:
+        if error.name != language.package:
+            raise _broken(language, error) from None
         package = language.package.replace("_", "-")
         raise AnchorError(
             f"the grammar of {language.title} is not installed: pip install {package}"
         ) from None
-    return tree_sitter.Language(getattr(module, language.function)())
+    # Files that are torn, another machine's, or of a tree-sitter that is not this one.
+    except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
+        raise _broken(language, error) from None
+
+
+def _broken(language: Language, error: Exception) -> AnchorError:
+    package = language.package.replace("_", "-")
+    said = str(error).partition("\n")[0] or type(error).__name__
+    return AnchorError(
+        f"the grammar of {language.title} does not load ({said}): "
+        f"pip install --force-reinstall {package}"
+    )
 
 
 # A query is never freed: in tree-sitter 0.26 that can end the process.

@@ -6,7 +6,6 @@ Nothing heavy is imported, nothing is fetched, and no byte of the cache is verif
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -136,14 +135,22 @@ def _upstream(library: Library, upstream: Upstream) -> Ailment:
 
 
 def _grammars() -> Ailment:
-    packages = dict.fromkeys(each.package for each in LANGUAGES)
-    lacking = [name for name in packages if importlib.util.find_spec(name) is None]
-    if not lacking:
+    mends: dict[str, str] = {}
+    state: State = "missing"
+    for language in {each.package: each for each in reversed(LANGUAGES)}.values():
+        try:
+            # Python's is loaded as this is imported: no pattern is read without it.
+            from readerkit.anchors.grammars import grammar
+
+            grammar(language)
+        except ReaderkitError as error:
+            said, _, mend = str(error).rpartition(": ")
+            mends[said] = mend
+            state = "broken" if language.is_python else state
+    if not mends:
         titles = ", ".join(each.title for each in LANGUAGES)
         return Ailment("grammars", "works", titles)
-    wanted = " ".join(name.replace("_", "-") for name in lacking)
-    without = ", ".join(e.title for e in LANGUAGES if e.package in lacking)
-    return Ailment("grammars", "missing", f"none of {without}", f"pip install {wanted}")
+    return Ailment("grammars", state, "; ".join(mends), "; ".join(mends.values()))
 
 
 def _torch() -> Ailment:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import entered, make_book, run, run_process
+from tests.helpers import entered, make_book, run, run_process, write_files
 
 
 @pytest.fixture
@@ -74,29 +74,79 @@ def test_what_is_not_on_path_is_missing(home):
     assert "broken" in done.out
 
 
-def test_a_grammar_and_an_extra_that_are_missing_name_their_packages(
-    home, capsys, monkeypatch
-):
-    import importlib.util
+def test_an_extra_that_is_missing_names_its_package(home, capsys, monkeypatch):
     from importlib import metadata
 
-    real, version = importlib.util.find_spec, metadata.version
+    version = metadata.version
 
     def without(name: str) -> str:
         if name in ("torch", "genanki"):
             raise metadata.PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, *more: None if name == "tree_sitter_rust" else real(name, *more),
-    )
     monkeypatch.setattr(metadata, "version", without)
     rows = told(capsys)
-    assert rows["grammars"]["mend"] == "pip install tree-sitter-rust"
     assert rows["torch"]["state"] == "missing"
     assert rows["anki"]["mend"] == "pip install genanki"
+
+
+@pytest.mark.parametrize(
+    ("package", "text", "state", "detail", "mend"),
+    [
+        pytest.param(
+            "tree_sitter_rust",
+            "raise ModuleNotFoundError(name='tree_sitter_rust')",
+            "missing",
+            "the grammar of Rust is not installed",
+            "pip install tree-sitter-rust",
+            id="not-installed",
+        ),
+        pytest.param(
+            "tree_sitter_rust",
+            "from ._binding import language",
+            "missing",
+            "the grammar of Rust does not load (No module named "
+            "'tree_sitter_rust._binding')",
+            "pip install --force-reinstall tree-sitter-rust",
+            id="no-library",
+        ),
+        pytest.param(
+            "tree_sitter_go",
+            "",
+            "missing",
+            "the grammar of Go does not load (module 'tree_sitter_go' has no "
+            "attribute 'language')",
+            "pip install --force-reinstall tree-sitter-go",
+            id="another-thing",
+        ),
+        pytest.param(
+            "tree_sitter_python",
+            "import ctypes\n"
+            "api = ctypes.pythonapi\n"
+            "api.PyCapsule_New.restype = ctypes.py_object\n"
+            "data = ctypes.create_string_buffer(bytes([99, 0, 0, 0]) + bytes(4096))\n"
+            "name = b'tree_sitter.Language'\n"
+            "def language():\n"
+            "    where = ctypes.c_void_p(ctypes.addressof(data))\n"
+            "    return api.PyCapsule_New(where, name, None)\n",
+            "broken",
+            "the grammar of Python does not load (Incompatible Language version 99. "
+            "Must be between ",
+            "pip install --force-reinstall tree-sitter-python",
+            id="of-another-tree-sitter",
+        ),
+    ],
+)
+def test_a_grammar_that_does_not_load_is_told_with_its_reason(
+    package, text, state, detail, mend, home
+):
+    hidden = write_files(home / "hidden", {f"{package}/__init__.py": text})
+    done = run_process("doctor", "--json", environment={"PYTHONPATH": str(hidden)})
+    said = json.loads(done.out)
+    row = next(row for row in said["rows"] if row["what"] == "grammars")
+    assert (row["state"], row["mend"]) == (state, mend)
+    assert row["detail"].startswith(detail)
+    assert (done.code == 0) == said["ok"] == (state == "missing")
 
 
 def test_nothing_heavy_is_loaded(home, capsys):

@@ -227,7 +227,7 @@ def test_a_bare_repository_is_no_place_for_a_book(tmp_path, capsys):
 
 def without_grammar(tmp_path: Path, package: str, *words: str):
     """Run a command where a grammar is not installed."""
-    hiding = "raise ImportError"
+    hiding = f"raise ModuleNotFoundError(name='{package}')"
     hidden = write_files(tmp_path / "hidden", {f"{package}/__init__.py": hiding})
     return subprocess.run(
         [sys.executable, "-m", "readerkit", *words],

@@ -173,7 +173,7 @@ def test_a_grammar_that_is_missing_is_one_line(many, monkeypatch):
 
     def without_go(name: str, package: str | None = None) -> object:
         if name == "tree_sitter_go":
-            raise ImportError(name)
+            raise ModuleNotFoundError(name=name)
         return real(name, package)
 
     monkeypatch.setattr(importlib, "import_module", without_go)
