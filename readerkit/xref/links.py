@@ -75,7 +75,7 @@ class Links:
     def resolve(self, file: File, chain: str, owner: str = "") -> Link | None:
         """Return what a dotted name in a file means, as far as syntax tells."""
         head, *attributes = chain.split(".")
-        if head in SELF:
+        if head in SELF and attributes and not owner.startswith(LOCAL):
             found = self._method(file, owner, attributes[0], MAX_HOPS)
             return Link(((1, found),)) if found else None
         modules: list[str] = []

@@ -173,9 +173,9 @@ def _aliases(tree: ast.Module, taken: Container[str]) -> Iterator[tuple[str, str
 
 def _owner(name: str, scope: Scope) -> str | None:
     """Return what has a name; None where no definition or import of this file has."""
-    if name in SELF:
-        return scope.class_of() or None
     binding = scope.binding(name)
+    if name in SELF and not (binding and binding.bound[name] & IMPORT):
+        return scope.class_of() or None
     if binding is None:
         return ""
     how = binding.bound[name]
@@ -201,7 +201,7 @@ def _uses(
         if end in read.assigned:
             chain = chain.rpartition(".")[0]
             end = start + len(chain.encode())
-        if chain not in SELF:
+        if chain not in SELF or owner.startswith(LOCAL):
             yield Use(start, end, node.lineno, chain, owner)
 
 

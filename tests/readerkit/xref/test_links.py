@@ -130,6 +130,30 @@ def test_a_function_that_imports_a_name_means_what_it_imports():
     assert [p.line for p in uses[Target("up", "b.py", 2, "f")]] == [9]
 
 
+def test_cls_and_self_may_be_names_as_any_other():
+    files = {
+        "lib/base.py": "class Base:\n    def run(self): ...\n",
+        "lib/use.py": (
+            "from .base import Base as cls\n"
+            "class Mine(cls): ...\n"
+            "class Own:\n"
+            "    def client(self):\n"
+            "        from .base import Base as cls\n"
+            "        return cls().run\n"
+            "    def either(self, cls=None):\n"
+            "        if cls is None:\n"
+            "            from .base import Base as cls\n"
+            "        return cls()\n"
+        ),
+    }
+    names = {("up", path): collect_names(text.encode()) for path, text in files.items()}
+    links, use = Links(names), ("up", "lib/use.py")
+    assert where(links.resolve(use, "Mine.run")) == (1, [("base.py", 2, "Base.run")])
+    [local] = {each.owner for each in names[use].uses if each.line == 6}
+    assert where(links.links_of(use)["cls", local]) == (0, [("base.py", 1, "Base")])
+    assert not [each for each in names[use].uses if each.line > 6]
+
+
 def test_another_name_that_a_package_gives_a_module_is_that_module():
     files = {
         "lib/__init__.py": "from lib import deep\nshort = deep\n",
