@@ -25,6 +25,9 @@ from readerkit.model.base import ID_PATTERN
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
 
+Home = tuple[Upstream, TreePath]
+"""Where a file is."""
+
 
 @dataclass(slots=True)
 class ImportedTour:
@@ -60,6 +63,9 @@ def import_code_tour(
         if found is None:
             said.append(step.description)
             continue
+        if isinstance(found, str):
+            made.unplaced.append((name, found))
+            continue
         upstream, path = found
         if other := _other_ref(tour, upstream, any_ref=any_ref):
             made.unplaced.append((name, other))
@@ -86,8 +92,8 @@ def import_code_tour(
 
 def _step(
     step: TourStep, number: int, file: str, library: Library
-) -> tuple[Upstream, TreePath] | None:
-    """Return the file of a step; None for one that only speaks."""
+) -> Home | str | None:
+    """Return the file of a step, or why it has none; None for one that only speaks."""
     name = f"{file}: step {number}"
     if step.uri is not None:
         raise outside(name, step.uri, library)
@@ -96,7 +102,8 @@ def _step(
     return _find(step.file, name, library)
 
 
-def _find(path: str, name: str, library: Library) -> tuple[Upstream, TreePath]:
+def _find(path: str, name: str, library: Library) -> Home | str:
+    """Return a file that may have been there once, or what is said where none is."""
     if path.startswith("/") or ".." in path.split("/") or "\\" in path:
         raise outside(name, path, library)
     try:
@@ -104,7 +111,7 @@ def _find(path: str, name: str, library: Library) -> tuple[Upstream, TreePath]:
     except ReaderkitError as error:
         if "fits" in str(error):
             raise ReaderkitError(f"{name}: {error}".replace("\n   ", "")) from None
-        raise outside(name, path, library) from None
+        return str(error).partition("\n")[0]
     return upstream, span.path
 
 
@@ -132,7 +139,11 @@ def import_quotes(
     _refuse_many(len(notes), file)
     made = TakenNotes()
     homes = [_home(each, file, library) for each in notes]
-    for note, (upstream, path) in zip(notes, homes, strict=True):
+    for note, home in zip(notes, homes, strict=True):
+        if isinstance(home, str):
+            made.unplaced.append((note.name, home))
+            continue
+        upstream, path = home
         try:
             span = _lines(note.quote, file_text(library.sources(upstream), path), path)
         except AnchorError as error:
@@ -158,15 +169,18 @@ def _asked(note: QuotedNote, upstream: Upstream, span: Span) -> OfferedNote:
     )
 
 
-def _home(note: QuotedNote, file: str, library: Library) -> tuple[Upstream, TreePath]:
-    """Return the file that an annotation is about."""
+def _home(note: QuotedNote, file: str, library: Library) -> Home | str:
+    """Return the file that an annotation is about, or why there is none."""
     name, source = f"{file}: {note.name}", note.source
     ours = "urn:readerkit:file:"
     if source.startswith(ours):
         home, _, path = unquote(source.removeprefix(ours)).partition("/")
         if home not in library.book.upstreams:
             raise outside(name, source, library)
-        return library.book.upstreams[home], _find(path, name, library)[1]
+        found = _find(path, name, library)
+        if isinstance(found, str):
+            return found
+        return library.book.upstreams[home], found[1]
     if not urlsplit(source).scheme:
         return _find(unquote(source), name, library)
     for upstream in library.book.upstreams.values():
@@ -174,7 +188,7 @@ def _home(note: QuotedNote, file: str, library: Library) -> tuple[Upstream, Tree
         if upstream.url and source.startswith(top):
             path = unquote(source.removeprefix(top).partition("/")[2].partition("#")[0])
             found = _find(path, name, library)
-            if found == (upstream, path):
+            if found == (upstream, path) or isinstance(found, str):
                 return found
     raise outside(name, source, library)
 

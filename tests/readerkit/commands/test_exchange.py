@@ -333,6 +333,23 @@ def test_tour_of_another_revision_is_not_believed(locked):
     assert imported(locked, "v1.tour", tour(step(15), ref="v1")).code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "written"),
+    [
+        ("a.tour", tour(step(14), step(1, file="lib/linaer.py")), True),
+        ("a.jsonld", "urn:readerkit:file:sample/lib/linaer.py", False),
+        ("a.jsonld", "lib/linaer.py", False),
+    ],
+)
+def test_a_file_that_is_there_no_more_is_listed(locked, name, text, written):
+    before = tree(locked.book.root)
+    done = imported(locked, name, text if name == "a.tour" else outside(text))
+    assert done.code == 1
+    assert "no upstream of this book includes a file 'lib/linaer.py'" in done.err
+    assert "did you mean lib/linear.py?" in done.err
+    assert (tree(locked.book.root) != before) == written
+
+
 def outside(source: str) -> str:
     quote = {"type": "TextQuoteSelector", "exact": "loss.backward()"}
     target = {"source": source, "selector": quote}
@@ -344,7 +361,6 @@ def outside(source: str) -> str:
     [
         ("a.tour", tour(step(14), step(1, file="../../etc/passwd"))),
         ("a.tour", tour(step(14), step(1, file="/etc/passwd"))),
-        ("a.tour", tour(step(14), step(1, file="elsewhere.py"))),
         ("a.tour", tour(step(14), {"uri": "file:///etc/passwd", "description": "x"})),
         ("a.jsonld", outside("https://example.org/other/lib/linear.py")),
         ("a.jsonld", outside("../lib/linear.py")),
