@@ -35,3 +35,4 @@ def clipped(make_main):
 print(f"whole = {json.dumps(clipped(lambda main: main))}")
 print(f"slice = {json.dumps(clipped(lambda main: main.flatten()[:5]))}")
 print(f"elsewhere = {json.dumps(clipped(lambda main: None))}")
+print(f"flat = {json.dumps(clipped(lambda main: main.flatten()))}")

@@ -1,9 +1,11 @@
 """Which token counts when the mask of Megatron's router is True for the first one."""
 
 import json
+from types import SimpleNamespace
 
 import torch
 from megatron.core.transformer.moe import moe_utils
+from megatron.core.transformer.moe.router import TopKRouter
 
 UPSTREAMS = ["megatron"]
 
@@ -22,3 +24,14 @@ loss = moe_utils.switch_load_balancing_loss_func(
     shares, counts, 1, 1, 2, 1.0, padding_mask=mask
 )
 print("balancing_loss_sees_the_first =", json.dumps(loss.item() > 0))
+three_tokens = SimpleNamespace(
+    enable_expert_bias=True, local_tokens_per_expert=torch.zeros(2)
+)
+try:
+    TopKRouter._apply_expert_bias(
+        three_tokens, torch.ones(3, 2).bool(), torch.tensor([True, False, False])
+    )
+    end = "counted"
+except RuntimeError as error:
+    end = type(error).__name__
+print("bias_under_a_mask =", json.dumps(end))
