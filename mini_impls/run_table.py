@@ -1,6 +1,7 @@
 """Where the time of a step goes, as a table: a row for each rank, and one for all."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from mini_impls.recorder import Expected
 from mini_impls.run_metrics import RankMetrics, RankSummary
@@ -12,26 +13,43 @@ _HEADS = (
 )  # fmt: skip
 
 
-def table(ranks: Sequence[RankSummary]) -> str:
-    """Return a row for each rank, one for all, and what the estimates say of a step."""
+@dataclass(frozen=True, slots=True)
+class PartTable:
+    """One part of a mini that takes steps by itself; most minis have one, unnamed."""
+
+    name: str
+    rows: list[tuple[str, ...]]
+    """The heads first; columns of which no rank knows anything are left out."""
+    beside: list[str]
+    """What the estimates say of a step, a sentence for each rank."""
+
+
+def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
+    """Return for each part a row for each rank, one for all, and the estimates."""
     found = [summary.parts for summary in ranks]
-    if not found[0]:
-        return "no step was recorded: this mini takes none"
-    lines = []
+    tables = []
     for part in found[0]:
         rows = [_HEADS, *(_row(of[part]) for of in found)]
         if len(found) > 1:
             rows.append(_row_of_all([of[part] for of in found]))
         told = [i for i in range(len(_HEADS)) if any(row[i] for row in rows[1:])]
-        rows = [tuple(row[i] for i in told) for row in rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [f"{part}:"] if part else []
-        for row in rows:
+        beside = [line for each in ranks for line in _beside_estimate(each, part)]
+        columns = [tuple(row[i] for i in told) for row in rows]
+        tables.append(PartTable(part, columns, beside))
+    return tables
+
+
+def table(ranks: Sequence[RankSummary]) -> str:
+    """Return the same as text."""
+    lines = []
+    for part in part_tables(ranks):
+        widths = [max(map(len, column)) for column in zip(*part.rows, strict=True)]
+        lines += [f"{part.name}:"] if part.name else []
+        for row in part.rows:
             cells = zip(row, widths, strict=True)
             lines.append("  ".join(cell.rjust(width) for cell, width in cells))
-        for summary in ranks:
-            lines += _beside_estimate(summary, part)
-    return "\n".join(lines)
+        lines += part.beside
+    return "\n".join(lines) or "no step was recorded: this mini takes none"
 
 
 def _row(of: RankMetrics) -> tuple[str, ...]:

@@ -13,15 +13,17 @@ Leaves out:
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mini_impls.recorder import Expected, Recorder
 from mini_impls.run_metrics import RankMetrics, RankSummary, summarize
-from mini_impls.run_table import table
+from mini_impls.run_table import part_tables, table
+from readerkit.system.private_files import make_folder
 
 if TYPE_CHECKING:
     from mini_impls.launch import Rank
@@ -63,21 +65,28 @@ class WatchingRecorder(Recorder):
         held = resident_bytes()
         for part, of in found.parts.items():
             self.seen[part] = replace(of, resident_bytes=held)
-        self._tell()
+        self._tell(number)
+
+    @property
+    def last_step(self) -> int:
+        """The number of the step that was taken last."""
+        return max(self._steps.values(), default=0) - 1
 
     def summary(self) -> RankSummary:
         """Return what was seen of this rank."""
         return RankSummary(self.rank.rank, self.seen, self.expected, self._speed)
 
-    def _tell(self) -> None:
+    def _tell(self, number: int) -> None:
         store = self.rank.store
         if store is None:
             return
         store.set(f"watch/{self.rank.rank}", json.dumps(asdict(self.summary())))
         if self.rank.rank == 0:
             keys = [f"watch/{rank}" for rank in range(self.rank.world_size)]
-            told = [store.get(key) for key in keys if store.check([key])]
-            self.rank.status.show_below(rows([_read(each) for each in told]))
+            told = [_read(store.get(key)) for key in keys if store.check([key])]
+            shown = in_common(told)
+            self.rank.status.show_below(table(shown).splitlines() if shown else [])
+            leave_for_a_page(shown, number)
 
 
 def _read(told: bytes) -> RankSummary:
@@ -87,14 +96,39 @@ def _read(told: bytes) -> RankSummary:
     return RankSummary(**data)
 
 
-def rows(ranks: Sequence[RankSummary]) -> list[str]:
-    """Return the table of the parts that all these ranks have come to."""
+def in_common(ranks: Sequence[RankSummary]) -> list[RankSummary]:
+    """Return the parts that all these ranks have come to; nothing, if there is none."""
     common = set.intersection(*(set(each.parts) for each in ranks))
     shown = [
         replace(each, parts={n: of for n, of in each.parts.items() if n in common})
         for each in ranks
     ]
-    return table(shown).splitlines() if common else []
+    return shown if common else []
+
+
+def leave_for_a_page(
+    ranks: Sequence[RankSummary], step: int, *, has_ended: bool = False
+) -> None:
+    """Write the table where ``readerkit site serve`` finds it, if that is wanted.
+
+    A run does not end because a disk is full: the page then shows what was before.
+    """
+    path = os.environ.get("READERKIT_WATCHED")
+    if not path or not ranks:
+        return
+    told = {
+        "command": os.environ.get("READERKIT_COMMAND", ""),
+        "process": os.getpid(),
+        "step": step,
+        "told_at": time.time(),
+        "has_ended": has_ended,
+        "parts": [asdict(part) for part in part_tables(ranks)],
+    }
+    with suppress(OSError):
+        make_folder(Path(path).parent)
+        beside = Path(f"{path}.{os.getpid()}")
+        beside.write_text(json.dumps(told))
+        beside.replace(path)
 
 
 def resident_bytes() -> int | None:

@@ -10,7 +10,7 @@ from mini_impls.recorder import Recorder, gather
 from mini_impls.run_metrics import summarize
 from mini_impls.run_table import table
 from mini_impls.run_trace import write
-from mini_impls.run_watch import WatchingRecorder
+from mini_impls.run_watch import WatchingRecorder, leave_for_a_page
 
 if TYPE_CHECKING:
     from mini_impls.launch import Rank
@@ -50,3 +50,4 @@ class Watched:
         seen = gather(recorder.summary(), rank.group)
         if seen is not None:
             rank.say(f"\nThe last step that was looked at:\n{table(seen)}")
+            leave_for_a_page(seen, recorder.last_step, has_ended=True)

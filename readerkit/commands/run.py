@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from readerkit.app.mini_names import SAYS, listed_minis, one_of
+from readerkit.app.watched_run import show_on_a_page
 from readerkit.commands.options import own_help_option
 from readerkit.terminal.completing import names
 from readerkit.terminal.run_mini import Forwarding, named, run_module
@@ -36,7 +37,7 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
     readerkit run MINI --help lists them. --trace FILE writes one trace of all ranks,
     for Perfetto or Chrome, and says where the time of a step goes; --watch shows that
-    while it runs.
+    while it runs, here and on the page /-/run of readerkit site serve.
 
     \b
     Example:
@@ -47,6 +48,8 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
     given = named(mini, wants_help)
     name = one_of(list(SAYS), given)
     more = ["--help"] if wants_help else []
+    if "--watch" in options:
+        show_on_a_page()
     run_module(
         f"mini_impls.{name}",
         [*options, *more],

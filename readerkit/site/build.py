@@ -32,7 +32,7 @@ from readerkit.render.html.drift_page import drift_feed
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.notes import check_texts
 from readerkit.render.html.page_order import make_way
-from readerkit.render.html.pages import Page, pages
+from readerkit.render.html.pages import Page, Site, frame, pages
 from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Sheet, SiteModel, join_names, make_sheet
 from readerkit.render.html.words import Words
@@ -44,7 +44,7 @@ from readerkit.upstreams.store import blob_id
 from readerkit.xref.links import File, Link, Target
 from readerkit.xref.names import Names
 
-SERVED_ONLY = {"live.js", "quiz.js", "write.js"}
+SERVED_ONLY = {"live.js", "quiz.js", "run.js", "write.js"}
 """Scripts that ask a server, which a file has not."""
 CHOICES = "theme/choices.js"  # all other scripts ask it for words
 FEW_BYTES = 500_000
@@ -75,7 +75,8 @@ class BuildCache:
     templates: Templates | None = None
     model: SiteModel | None = None
     way: Way | None = None
-    """Both of the last build."""
+    frame: Site | None = None
+    """All three of the last build."""
 
     def rendered_page(self, page: Page) -> bytes:
         """Return a page: the one of before, where it is made of the same."""
@@ -121,10 +122,11 @@ def make_site(
     writing = read_writing(library, sources, own_asked)
     build_cache.model = model
     build_cache.way = way = make_way(model, writing, build_cache.way)
+    build_cache.frame = site = frame(model, writing)
     templates = _templates(inputs, build_cache, model.words)
     files: Files = {
         page.address: partial(build_cache.rendered_page, page)
-        for page in pages(model, templates, writing, way)
+        for page in pages(model, templates, writing, way, site)
     }
     for kept in writing.drifts:
         feed = addresses.drift_feed(kept.upstream)

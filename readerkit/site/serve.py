@@ -44,6 +44,7 @@ from readerkit.site.http import (
 from readerkit.site.inputs import Inputs
 from readerkit.site.quiz_forms import Form, QuizDesk
 from readerkit.site.read_notes import ReadNotes
+from readerkit.site.run_page import run_html
 from readerkit.site.write_note import answer_note, choices, script_of
 from readerkit.system.private_files import make_folder
 from readerkit.system.status import Status
@@ -243,6 +244,13 @@ class Server:
         """Write a note into the reader's own book; only this site's pages may ask."""
         return await answer_note(await own_body(request), self.book)
 
+    async def run(self, request: Request) -> Response:
+        """Answer with the run that is watched: its page, or the table alone."""
+        wants_table = request.url.path.endswith("/now")
+        template = "run_now.html" if wants_table else "run.html"
+        html = await asyncio.to_thread(run_html, template, self.build_cache)
+        return answer(request, html.encode(), _HTML)
+
     async def quiz_turn(self, request: Request) -> Response:
         """Answer a form of the quiz with what its page shows next."""
         body = await own_body(request)
@@ -285,6 +293,8 @@ def application(server: Server, port: int) -> Starlette:
             Route("/-/quiz/{phase}", server.quiz_turn, methods=["POST"]),
             Route("/-/read", server.what_was_read, methods=["GET"]),
             Route("/-/read", server.remember, methods=["POST"]),
+            Route("/-/run", server.run),
+            Route("/-/run/now", server.run),
             Route("/-/{name}", server.script),
             Route("/{path:path}", server.page),
         ],

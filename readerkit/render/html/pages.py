@@ -110,16 +110,20 @@ class Page:
     render: Callable[[], bytes]
 
 
-def pages(
-    model: SiteModel, templates: Templates, writing: Writing, way: Way
-) -> Iterator[Page]:
-    """Yield every page of the site, none of them rendered yet."""
-    site = Site(
+def frame(model: SiteModel, writing: Writing) -> Site:
+    """Return what every page shows."""
+    return Site(
         tuple(menu(model, writing)),
         model.words.in_spanish("Not translated yet: the English text."),
         model.words.in_spanish("The English text changed after this one."),
         writing.is_shipped,
     )
+
+
+def pages(
+    model: SiteModel, templates: Templates, writing: Writing, way: Way, site: Site
+) -> Iterator[Page]:
+    """Yield every page of the site, none of them rendered yet."""
 
     def page(
         address: str, made_of: Any, template: str, values: Callable[[], Any]
@@ -140,9 +144,8 @@ def pages(
     for file in model.sheets:
         yield _source_page(model, templates, site, way, file)
         if file in used:
-            address = addresses.uses_page(*file)
-            uses = partial(uses_page, model, file)
-            yield page(address, model.links_id, "uses.html", uses)
+            uses = addresses.uses_page(*file), partial(uses_page, model, file)
+            yield page(uses[0], model.links_id, "uses.html", uses[1])
             noted = model.content_id if model.notes_in(file) else ""
             look = partial(peek_script, model, file)
             yield Page(addresses.peek_file(*file), (model.links_id, noted), look)
