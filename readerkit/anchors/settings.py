@@ -66,6 +66,23 @@ def find_default(name: str, source: SourceFile) -> tuple[Found, Node | None]:
     return found_at(node, source), value
 
 
+def names_of_defaults(source: SourceFile) -> Iterator[tuple[str, int]]:
+    """Yield each name that has one default in a file of Python, and the line of it."""
+    found: dict[str, list[Node]] = {}
+    for name, node in _set_in(source.root):
+        found.setdefault(name, []).append(node)
+    for owner, definitions in source.symbols.items():
+        for symbol in _implemented([*definitions]):
+            is_class = symbol.kind == "class"
+            names = _set_in(_body(symbol.node)) if is_class else _optional(symbol.node)
+            for name, node in names:
+                found.setdefault(f"{owner}.{name}", []).append(node)
+    for name, nodes in found.items():
+        has_value = any(map(nodes[0].child_by_field_name, ("right", "value")))
+        if len(nodes) == 1 and has_value and name.replace(".", "").isidentifier():
+            yield name, nodes[0].start_point[0] + 1
+
+
 def is_like(code: str, value: Node, source: SourceFile) -> bool:
     """Tell whether all of a value is what a pattern stands for.
 
@@ -101,12 +118,19 @@ def _body(node: Node) -> Node:
 
 def _assigned(name: str, block: Node) -> Iterator[tuple[Node, Node | None]]:
     """Yield each assignment of a name right in a block, and its value."""
+    for found, node in _set_in(block):
+        if found == name:
+            yield node, node.child_by_field_name("right")
+
+
+def _set_in(block: Node) -> Iterator[tuple[str, Node]]:
+    """Yield each assignment right in a block, with what it sets."""
     for statement in block.named_children:
         if statement.type == "expression_statement":
             for node in statement.named_children:
                 left = node.child_by_field_name("left")
-                if node.type == "assignment" and left and left.text == name.encode():
-                    yield node, node.child_by_field_name("right")
+                if node.type == "assignment" and left:
+                    yield (left.text or b"").decode(errors="replace"), node
 
 
 def _parameters(name: str, function: Node) -> Iterator[tuple[Node, Node | None]]:
@@ -118,6 +142,15 @@ def _parameters(name: str, function: Node) -> Iterator[tuple[Node, Node | None]]
             named = node.named_children[0]
         if named is not None and named.text == name.encode():
             yield node, node.child_by_field_name("value")
+
+
+def _optional(function: Node) -> Iterator[tuple[str, Node]]:
+    """Yield each parameter of a function that has a default."""
+    listed = function.child_by_field_name("parameters")
+    for node in listed.named_children if listed else ():
+        named = node.child_by_field_name("name") if node.type in _PARAMETERS else None
+        if named is not None:
+            yield (named.text or b"").decode(errors="replace"), node
 
 
 def _options(name: str, source: SourceFile) -> Iterator[Node]:

@@ -13,6 +13,7 @@ from lsprotocol import types
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.propose import propose
+from readerkit.anchors.settings import names_of_defaults
 from readerkit.app.library import Library
 from readerkit.content.resolved_notes import Sources, resolve_each
 from readerkit.errors import AnchorError, ContentFault, ReaderkitError
@@ -24,11 +25,14 @@ PATTERNS_S = 1.0
 """For so long patterns are looked for: whoever types waits no longer."""
 _KEYS = (
     *("concepts", "requires", "recurs", "key", "section", "note", "notes", "upstream"),
-    *("file", "symbol", "code", "from", "to"),
+    *("file", "symbol", "code", "from", "to", "of", "in"),
 )
 """Those whose values are offered."""
 _KEY = re.compile(rf"(?:^|[\s{{,])(?P<key>{'|'.join(_KEYS)}):\s+")
+_BLOCK = re.compile(r"\s*(?:- )*code:\s+[|>][+-]?\s*")
+"""What begins a pattern on lines of its own."""
 _ITEM = re.compile(r"^\s*-\s+(?P<value>[\w-]*)$")
+_BESIDE = re.compile(r"(?:^|[\s{,])(file|symbol|key):\s*([^\s,}]+)", re.M)
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -38,6 +42,8 @@ class Typed:
 
     key: str
     value: str
+    is_block: bool = False
+    """Whether it stands on lines of its own, where YAML asks for no quotes."""
 
 
 def diagnostics(book: OpenBook, file: Path, text: str) -> list[types.Diagnostic]:
@@ -68,9 +74,18 @@ def typed_at(text: str, line: int, character: int) -> Typed | None:
         if value.startswith("["):
             value = re.split(r"[\[,]\s*", value)[-1]
         return Typed(keys[-1]["key"], value)
+    if _BLOCK.fullmatch(_above(rows, line)):
+        return Typed("code", before.lstrip(), is_block=True)
     if match := _ITEM.match(before):
         return Typed(_key_above(rows, line), match["value"])
     return None
+
+
+def _above(rows: list[str], line: int) -> str:
+    """Return the nearest line above that is indented less."""
+    indent = len(rows[line]) - len(rows[line].lstrip())
+    less = (r for r in reversed(rows[:line]) if len(r) - len(r.lstrip()) < indent)
+    return next((row for row in less if row.strip()), "")
 
 
 def _key_above(rows: list[str], line: int) -> str:
@@ -93,7 +108,7 @@ def completions(
     library = book.library()
     start = types.Position(line, character - len(typed.value))
     at = types.Range(start, types.Position(line, character))
-    found = _offered(typed, library, file, _around(text, line))
+    found = _offered(typed, library, file, _around(text, line, character))
     wanted = typed.value.strip("\"' ")
     items = []
     for label, detail in found:
@@ -108,7 +123,7 @@ def completions(
 def _item(
     label: str, detail: str, typed: Typed, at: types.Range
 ) -> types.CompletionItem:
-    is_plain = re.fullmatch(r"[\w./-]+", label)
+    is_plain = typed.is_block or re.fullmatch(r"[\w./-]+", label)
     new = label if is_plain and typed.value[:1] != '"' else json.dumps(label)
     return types.CompletionItem(
         label,
@@ -132,7 +147,7 @@ def _offered(
         yield from book.references[around["key"]].sections.items()
     elif typed.key in ("note", "notes", "upstream"):
         yield from ((each.id, each.title) for each in book.annotations.values())
-    elif typed.key in ("file", "symbol", "code", "from", "to"):
+    elif typed.key in ("file", "symbol", "code", "from", "to", "of", "in"):
         yield from _of_source(typed.key, library, file, around)
 
 
@@ -143,7 +158,7 @@ def _of_source(
     upstreams = [own] if own else [*library.book.upstreams.values()]
     for upstream in upstreams:
         sources = library.sources(upstream)
-        if key == "file":
+        if key in ("file", "in"):
             yield from ((path, upstream.title) for path in sorted(sources.paths))
             continue
         if (source := _source(sources, around.get("file", ""))) is None:
@@ -151,6 +166,10 @@ def _of_source(
         if key == "symbol":
             for name, symbols in source.symbols.items():
                 yield name, f"lines {symbols[0].first}-{symbols[0].last}"
+        elif key == "of":
+            if source.language.is_python:
+                for name, number in names_of_defaults(source):
+                    yield name, f"line {number}: {source.line(number).strip()[:60]}"
         else:
             yield from _patterns(source, around.get("symbol", ""))
 
@@ -182,17 +201,30 @@ def _patterns(source: SourceFile, symbol: str) -> Iterator[tuple[str, str]]:
             yield anchor.code, f"line {number}: {source.line(number).strip()[:60]}"
 
 
-def _around(text: str, line: int) -> dict[str, str]:
-    """Return the keys near a line, of the entry that it is in."""
+def _around(text: str, line: int, character: int) -> dict[str, str]:
+    """Return the keys beside a place: of the braces, or of the entry, that it is in.
+
+    Of an entry with several files, as one with claims has, those right before it count.
+    """
     rows = text.splitlines()
     begin = next((n for n in range(line, -1, -1) if rows[n].startswith("- ")), 0)
     end = line + 1
     while end < len(rows) and not rows[end].startswith("- "):
         end += 1
-    pairs = re.findall(
-        r"(?:^|[\s{,])(file|symbol|key):\s*([^\s,}]+)", "\n".join(rows[begin:end]), re.M
-    )
-    return {key: value.strip("\"'") for key, value in reversed(pairs)}
+    before = "\n".join([*rows[begin:line], rows[line][:character]])
+    after = "\n".join([rows[line][character:], *rows[line + 1 : end]])
+    if (brace := before.rfind("{")) > before.rfind("}"):
+        before, after = before[brace:], after.partition("}")[0]
+    found: dict[str, str] = {}
+    for key, value in _BESIDE.findall(before):
+        if key == "file":  # what is named before is of another file
+            found.pop("symbol", None)
+        found[key] = value.strip("\"'")
+    for key, value in _BESIDE.findall(after):
+        if key == "file" and "file" in found:
+            break
+        found.setdefault(key, value.strip("\"'"))
+    return found
 
 
 def lenses_on_entries(book: OpenBook, file: Path) -> list[types.CodeLens]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -299,6 +300,63 @@ def test_what_may_be_typed_next_is_offered_and_resolves(edit, row, expected):
     typed = row[:start] + item.text_edit.new_text
     closing = "".join({"[": "]", "{": "}"}[c] for c in reversed(typed) if c in "[{")
     assert expected in str(yaml.safe_load(f"- id: new\n{typed}{closing}"))
+
+
+TWO_FILES = {
+    "one.py": "def first(tries=3):\n    return tries\n",
+    "two.py": (
+        "LIMIT = 5\n\n\nclass Second:\n    size: int = 7\n\n"
+        "    def run(self, x, loud=False):\n"
+        "        if loud:\n            shout(x)\n        return x\n"
+    ),
+}
+ENTRY = """\
+- id: new
+  at: {file: one.py, symbol: first}
+  claims:
+    - says: x
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "offered"),
+    [
+        (
+            "      default: {file: two.py, of: ",
+            ["LIMIT", "Second.size", "Second.run.loud"],
+        ),
+        ("      default: {of: ti", []),
+        ("      default:\n        file: one.py\n        of: ", ["first.tries"]),
+        ("      stands: {file: two.py, symbol: ", ["Second", "Second.run"]),
+        ("      stands:\n        file: two.py\n        symbol: fi", []),
+        ("      absent: {name: x, in: [one.py, tw", ["two.py"]),
+        ("      guard: {file: two.py, symbol: Second.run, code: sh", ["shout(x)"]),
+        (
+            "      stands:\n        file: two.py\n        symbol: Second.run\n"
+            "        code: |-\n          if l",
+            ["if loud:"],
+        ),
+    ],
+)
+def test_what_a_claim_names_is_offered_of_the_file_beside_it(tmp_path, rows, offered):
+    repository, own = tmp_path / "code", {"READERKIT_DATA": str(tmp_path / "data")}
+    make_repository(repository, TWO_FILES)
+    made = run_process("init", str(repository), "--no-site", environment=own)
+    assert made.code == 0, made.err
+    book = SimpleNamespace(root=repository / "book", repository=repository)
+
+    async def scene(editor, book):
+        text = ENTRY + rows
+        document = await editor.open(book.root / "annotations/code/more.yaml", text)
+        place = types.Position(text.count("\n"), len(text.rpartition("\n")[2]))
+        return await editor.client.text_document_completion_async(
+            types.CompletionParams(document, place)
+        )
+
+    found = played(book, scene)
+    assert [item.label for item in found] == offered
+    if "|-" in rows:  # no quotes where YAML takes them for code
+        assert [item.text_edit.new_text for item in found] == offered
 
 
 def test_entries_say_where_they_stand_and_names_what_they_are(edit):
