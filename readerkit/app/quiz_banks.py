@@ -61,8 +61,15 @@ class QuizBanks:
         return sorted(int(p.parent.name) for p in found if p.parent.name.isdigit())
 
     def first_phase(self) -> int:
-        """Return the phase that is meant where none is named."""
-        return next(iter(self.phases()), 35)
+        """Return the phase that is meant where none is named.
+
+        Raises:
+            ReaderkitError: the book has no quiz.
+        """
+        if phases := self.phases():
+            return phases[0]
+        begin = typed("quiz", "init", "PHASE")
+        raise ReaderkitError(f"this book has no quiz; to begin one:\n    {begin}")
 
     def lock(self, phase: int) -> QuizLock:
         """Return the lock of a bank; an empty one where there is none yet."""

@@ -27,7 +27,7 @@ MAX_PATH_BYTES = 1_000
 MAX_PART_BYTES = 240
 """What every file system takes, with room for the ``.html`` of a page behind it."""
 
-_INSIDE = "a path inside the upstream, such as megatron/core/parallel_state.py"
+_INSIDE = "a path inside the upstream, such as src/pages.py"
 _DIGITS = "40 digits of 0-9 and a-f"
 _ID = re.compile(r"[0-9a-f]{40}")
 _UPSTREAM = re.compile(r"[a-z][a-z0-9-]{0,59}")
@@ -76,7 +76,7 @@ def parse_upstream(value: object) -> str:
     Raises:
         ValueError: any other value.
     """
-    return _whole(_UPSTREAM, value, "upstream ", "a name, such as megatron")
+    return _whole(_UPSTREAM, value, "upstream ", "a name, such as core")
 
 
 def parse_module(value: object) -> str:

@@ -108,6 +108,20 @@ def test_code_is_searched_and_anchors_resolve_or_say_what_they_could_mean(locked
     assert "../etc/passwd" in outside and "got nothing to look for" in empty
 
 
+def test_an_argument_that_a_tool_does_not_know_is_refused(locked):
+    tools, refused = ask(
+        ("", {}), ("find_notes", {"words": "nothing"}), book=str(locked.book.root)
+    )
+    assert "words" in refused and "not permitted" in refused
+    assert not any(each.input_schema["additionalProperties"] for each in tools)
+
+
+def test_a_book_without_a_quiz_says_how_to_begin_one(locked):
+    [refused] = ask(("ask_question", {}), book=str(locked.book.root))
+    assert "this book has no quiz; to begin one:" in refused
+    assert "readerkit quiz init PHASE" in refused
+
+
 def test_long_lines_and_many_are_cut_and_the_rest_is_counted(tmp_path, locked):
     """Of what a book holds, no more comes than anyone reads."""
     long = "- id: long\n  at: {file: lib/linear.py, symbol: Linear}\n  kind: note\n"
