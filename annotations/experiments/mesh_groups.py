@@ -7,7 +7,6 @@ from torch.distributed import device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 RANKS = 1
-
 made, new_group = [], device_mesh.new_group
 
 
@@ -34,6 +33,7 @@ print("calls_of_the_world =", calls(lambda: make("cpu", (8,)))[1])
 flat, count = calls(lambda: mesh["dp", "cp"]._flatten())
 print("calls_of_flatten =", count, "\nflattened =", flat.mesh.tolist())
 print("calls_of_flatten_again =", calls(lambda: mesh["dp", "cp"]._flatten())[1])
+print("calls_of_flatten_world =", calls(lambda: mesh._flatten("all"))[1])
 try:
     mesh["cp", "tp"]._flatten("dp_cp")
 except ValueError as error:
