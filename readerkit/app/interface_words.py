@@ -71,10 +71,13 @@ def say_of_estimates(language: str | None) -> Say:
     if language != SPANISH:
         return english
     words, other = read_words(), say_in(language)
+
+    def phrase(text: str) -> str:
+        return in_parts(text, words.conventions) or other(text)
+
     return lambda text: (
         words.estimates.get(text)
-        or in_parts(text, words.conventions)
-        or said(text, other)
+        or (in_parts(text, words.conventions) or said(text, phrase))
     )
 
 

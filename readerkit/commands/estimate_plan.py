@@ -140,10 +140,7 @@ def plan(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import plan_table
 
-        say, _ = spoken()
-        tell(plan_table(made, say, columns()))
-        if say is not english:
-            tell_rest(say("What falls out and what is assumed are said in English."))
+        tell(plan_table(made, *spoken(), columns()))
     if not made.ranked:
         raise click.exceptions.Exit(1)
 

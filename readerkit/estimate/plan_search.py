@@ -119,7 +119,7 @@ class Search:
                     f"batch: got {batch}, expected a multiple of dp {cut.dp}"
                 )
             if reasons:
-                self._drop(Told("cannot be cut"), reasons[0])
+                self._drop(Told("cannot be cut"), Told(reasons[0]))
             elif cut.cp > 1 and cut.sequence // cut.cp < MIN_CONTEXT:
                 self._drop(
                     Told("context cut too short"),
@@ -153,7 +153,7 @@ class Search:
         m = question.global_batch // cut.dp if tried else None
         [why, *_] = why_not(question.shape, cut.pp, way, m)
         tried_all = ", ".join(question.schedules)
-        self._drop(Told("no pipeline ({schedules})", schedules=tried_all), why)
+        self._drop(Told("no pipeline ({schedules})", schedules=tried_all), Told(why))
 
     def _weigh(
         self, placed: Layout, tried: tuple[Way, ...], found: dict[int, Best]

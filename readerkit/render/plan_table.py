@@ -26,7 +26,9 @@ HEAD = (
 _WIDTHS = (2, 4, 3, 3, 3, 3, 4, 8, 6, 8, 5, 6, 4, 8)
 
 
-def plan_table(plan: Plan, say: Say = english, width: int = WIDTH) -> str:
+def plan_table(
+    plan: Plan, say: Say = english, say_name: Say = english, width: int = WIDTH
+) -> str:
     """Return the two reasons, the layouts in order with why, and the others.
 
     Narrower than a row, each layout is a block of its own.
@@ -51,9 +53,9 @@ def plan_table(plan: Plan, say: Say = english, width: int = WIDTH) -> str:
         lines.append(say("no layout fits"))
     lines += ["", click.style(say("the others"), bold=True)]
     for rejected in plan.rejected:
-        why = f"{said(rejected.why, say)}; {said(rejected.example, say)}"
+        why = f"{said(rejected.why, say)}; {say_name(rejected.example)}"
         lines += _wrap(f"{rejected.count:>4} {why}", width)
-    return "\n".join([*lines, "", *_wrap(assumed(plan), width)])
+    return "\n".join([*lines, "", *_wrap(assumed(plan, say, say_name), width)])
 
 
 def _block(heads: Sequence[str], cells: Sequence[str], width: int) -> list[str]:
@@ -68,35 +70,56 @@ def _block(heads: Sequence[str], cells: Sequence[str], width: int) -> list[str]:
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def assumed(plan: Plan) -> str:
+def assumed(plan: Plan, say: Say = english, say_name: Say = english) -> str:
     """Return the assumptions of a ranking, in one paragraph."""
     question = plan.question
     gpu, assumed = question.cluster.gpu, question.assumptions
     efficiency = assumed.kernel_efficiency or gpu.kernel_efficiency
     source = "given" if assumed.kernel_efficiency else gpu.efficiency_source
-    flash = "Flash attention" if question.flash else "Attention scores in memory"
     searched = "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(map(_plainly, values))}"
+        f"{name.replace('_', ' ')} {', '.join(_plainly(each, say) for each in values)}"
         for name, values in question.searched.items()
     )
-    return (
-        f"{plan.examined:,} variants weighed, {plan.fitting} layouts fit. Searched, "
-        f"beside the sizes of groups: {searched}; nothing else. A step is "
-        f"{question.global_batch} × {question.sequence} tokens; micro is "
-        f"microbatches × sequences in each. {question.convention}: "
-        f"{precision(question.convention).says}. {question.reserve:.0%} of "
-        f"{format_bytes(gpu.memory_bytes)} (as sold, in 10^9 bytes) kept free. "
-        f"Assumed: kernels at {efficiency:.0%} of "
-        f"{format_flop_rate(gpu.flops_per_s, 1)} ({source}), each activation through "
-        f"memory {assumed.memory_passes:g} times, links at "
-        f"{assumed.link_efficiency:.0%}, {assumed.overlap:.0%} of data-parallel "
-        f"traffic hidden. {flash}; MFU counts "
-        f"{question.mfu_convention(question.flash)}."
+    is_flash = question.flash
+    flash = say("Flash attention") if is_flash else say("Attention scores in memory")
+    sentences = (
+        say(
+            "{examined} variants weighed, {fitting} layouts fit. Searched, beside the "
+            "sizes of groups: {searched}; nothing else."
+        ).format(
+            examined=f"{plan.examined:,}", fitting=plan.fitting, searched=searched
+        ),
+        say(
+            "A step is {batch} × {sequence} tokens; micro is microbatches × sequences "
+            "in each."
+        ).format(batch=question.global_batch, sequence=question.sequence),
+        f"{question.convention}: {say_name(precision(question.convention).says)}.",
+        say("{reserve} of {memory} (as sold, in 10^9 bytes) kept free.").format(
+            reserve=f"{question.reserve:.0%}", memory=format_bytes(gpu.memory_bytes)
+        ),
+        say(
+            "Assumed: kernels at {efficiency} of {peak} ({source}), each activation "
+            "through memory {passes} times, links at {links}, {hidden} of "
+            "data-parallel traffic hidden."
+        ).format(
+            efficiency=f"{efficiency:.0%}",
+            peak=format_flop_rate(gpu.flops_per_s, 1),
+            source=say_name(source),
+            passes=f"{assumed.memory_passes:g}",
+            links=f"{assumed.link_efficiency:.0%}",
+            hidden=f"{assumed.overlap:.0%}",
+        ),
+        say("{flash}; MFU counts {counted}.").format(
+            flash=flash, counted=say_name(question.mfu_convention(is_flash))
+        ),
     )
+    return " ".join(sentences)
 
 
-def _plainly(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+def _plainly(value: object, say: Say) -> str:
+    if isinstance(value, bool):
+        return say("yes") if value else say("no")
+    return str(value)
 
 
 def layout_cells(plan: Plan) -> list[tuple[str, ...]]:

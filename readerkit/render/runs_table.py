@@ -9,7 +9,7 @@ import click
 
 from readerkit.estimate.plan import name_layout
 from readerkit.estimate.runs import FAR, FIRST, NEAR, Compared, CutPlace, HalfTally
-from readerkit.model.language import Say, english
+from readerkit.model.language import Say, Told, english, said
 
 _WIDTH = 80
 HEAD = ("run", "part", "GPUs", "measured", "predicted", "off", "place", "of all")
@@ -27,18 +27,30 @@ def runs_table(
     if len(compared) == 1:
         lines += _alone(compared[0])
     lines += [""] if halves else []
-    for said in half_texts(halves):
-        lines += _wrap(said)
+    for each in half_texts(halves):
+        lines += _wrap(said(each, say))
     lines += ["", *_wrap(READING)]
     return "\n".join(lines)
 
 
-def half_texts(halves: Mapping[str, HalfTally]) -> list[str]:
+def half_texts(halves: Mapping[str, HalfTally]) -> list[Told]:
     """Return a sentence for each half: how near its predictions came."""
     return [
-        f"{half}: {tally.near} of {tally.runs} within {NEAR:.0%}, {tally.not_far} "
-        f"within {FAR:.0%}, the worst {tally.worst:+.1%}; the published cut among "
-        f"the first {FIRST}: {tally.first}, of all means {tally.first_of_any}"
+        Told(
+            "{half}: {near} of {runs} within {small}, {not_far} within {large}, the "
+            "worst {worst}; the published cut among the first {first}: {found}, of all "
+            "means {found_of_any}",
+            half=half,
+            near=tally.near,
+            runs=tally.runs,
+            small=f"{NEAR:.0%}",
+            not_far=tally.not_far,
+            large=f"{FAR:.0%}",
+            worst=f"{tally.worst:+.1%}",
+            first=FIRST,
+            found=tally.first,
+            found_of_any=tally.first_of_any,
+        )
         for half, tally in halves.items()
     ]
 

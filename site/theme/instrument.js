@@ -16,11 +16,15 @@
   // A convention or a note, put together of parts; in English, and marked, where one has no Spanish.
   const inSpanish = new Map();
   function tell(element, text) {
-    if (document.documentElement.lang === "es" && !inSpanish.has(text)) inSpanish.set(text, ours.inParts(text, $.parts));
+    if (document.documentElement.lang === "es" && !inSpanish.has(text)) inSpanish.set(text, translated(text));
     const other = document.documentElement.lang === "es" && inSpanish.get(text);
     element.textContent = other || text;
     element.lang = other ? "es" : "en";
     return element;
+  }
+  function translated(text) {
+    const lines = text.split("\n").map(function (line) { return ours.inParts(line, $.parts); });
+    return lines.every(Boolean) ? lines.join("\n") : "";
   }
   function make(tag, classes, text) {
     const made = document.createElement(tag);
@@ -115,7 +119,7 @@
     const lists = answer ? answer.estimates.map(function (estimate, at) { return list(last[at], question, estimate, were); }) : [];
     filled.set(question, lists);
     const parts = lists.flatMap(function (each) { return each.parts; });
-    if (answer && answer.refusal) parts.unshift(make("p", "refused", answer.refusal));
+    if (answer && answer.refusal) parts.unshift(tell(make("p", "refused"), answer.refusal));
     const isSame = parts.length === body.childNodes.length && parts.every(function (part, at) { return part === body.childNodes[at]; });
     if (!isSame) body.replaceChildren(...parts);
   }
@@ -152,6 +156,7 @@
     const values = fields.map(read), wrong = fields.filter(function (_, at) { return values[at] === undefined; });
     fields.forEach(function (name) { form.elements[name].setAttribute("aria-invalid", wrong.includes(name)); });
     document.getElementById("not-whole").hidden = !wrong.length;
+    place.hidden = wrong.length > 0; // what stood there is of another setting
     if (wrong.length) {
       status.textContent = wrong.join(", ") + ":";
       return;
@@ -167,7 +172,7 @@
     if (event.target.name === "gpu") nearest(event.target.value);
     answer();
     clearTimeout(keeping);
-    keeping = setTimeout(keep, 100);
+    if (!place.hidden) keeping = setTimeout(keep, 100);
   }
   // To change the address takes a browser longer than the answer: it is done after it.
   let keeping;

@@ -153,9 +153,12 @@ def test_a_refusal_is_the_commands(instrument, capsys):
     assert refused.inner_text() in result.err
     page.get_by_label("tp tensor-parallel ranks").fill("0")
     expect(refused).to_have_text("tp: got 0, expected at least 1")
+    page.wait_for_function("location.hash.includes('tp=0')")
     page.get_by_label("tp tensor-parallel ranks").fill("1.5")
     expect(page.locator("#not-whole")).to_be_visible()
+    expect(page.locator("#answers")).to_be_hidden()  # they are of another setting
     page.get_by_label("tp tensor-parallel ranks").fill("2")
+    expect(page.locator("#answers")).to_be_visible()
     expect(page.locator("#not-whole")).to_be_hidden()
     expect(page.locator('[data-question="memory"] .refused')).to_have_count(0)
 
@@ -192,6 +195,20 @@ def test_in_spanish_names_are_spanish(instrument):
     page.locator("#lang-es + label").click()
     expect(rows(page, "memory").filter(has_text="activaciones").first).to_be_visible()
     expect(page.get_by_role("heading", name="Pregúntelo usted")).to_be_visible()
+
+
+def test_a_refusal_is_told_in_spanish(instrument):
+    page = instrument
+    page.locator("#lang-es + label").click()
+    refused = page.locator('[data-question="memory"] .refused')
+    for tp, told in (
+        ("3", "se espera un divisor de 32 (cabezas)"),
+        ("0", "al menos 1"),
+    ):
+        page.locator("#set-tp").fill(tp)
+        expect(refused).to_contain_text(told)
+        expect(refused).to_have_attribute("lang", "es")
+        expect(page.locator("#said-of-it")).to_contain_text(told)
 
 
 def test_a_gpu_brings_its_cluster(instrument):

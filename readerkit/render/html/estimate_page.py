@@ -195,7 +195,7 @@ def _plan_case(examples: Examples, told: EstimateWords) -> Case:
             ("Why distribute", [plan.memory_reason, plan.time_reason]),
             ("Why these", reasons),
             ("The others", others),
-            ("Assumed", [assumed(plan)]),
+            ("Assumed", [told.both(lambda say: assumed(plan, say, say))]),
         ),
     )
 

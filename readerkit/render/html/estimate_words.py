@@ -45,7 +45,11 @@ class EstimateWords:
         other = other or self.phrases.get(text, "")
         if other or not isinstance(text, Told):
             return other
-        return text.said(lambda phrase: self.phrases.get(phrase, phrase))
+        return text.said(self._phrase)
+
+    def _phrase(self, phrase: str) -> str:
+        other = self.phrases.get(phrase) or in_parts(phrase, self.conventions)
+        return other or phrase
 
     def say(self, text: str) -> str:
         """Return a text in Spanish; the English one where there is no other."""

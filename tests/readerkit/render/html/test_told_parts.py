@@ -9,9 +9,12 @@ import pytest
 
 from readerkit.app.interface_words import read_words, say_of_estimates
 from readerkit.app.page_estimates import work_out
+from readerkit.app.page_script import known_names
+from readerkit.estimate.instrument import answers
 from readerkit.model.told_parts import in_parts
 from readerkit.render.html.words import Words, both
-from tests.helpers import ROOT
+from tests.browser.test_instrument import draw
+from tests.helpers import ROOT, run
 
 PARTS = ("records", "conventions")
 
@@ -76,6 +79,25 @@ def test_what_records_and_estimates_say_has_its_spanish():
     same = {each for each in estimates if say(each) == each and " " in each}
     untold = [each for each in same if not in_parts(each, words.conventions)]
     assert len(untold) <= len(estimates) / 50, sorted(untold)
+
+
+def test_what_a_setting_is_refused_for_has_its_spanish():
+    known, words = known_names(), read_words().conventions
+    settings = draw(150, seed=3)
+    answered = [each for dials in settings for each in answers(dials, known)]
+    lines = {line for each in answered for line in each.refusal.splitlines()}
+    assert len(lines) > 50
+    assert [line for line in sorted(lines) if not in_parts(line, words)] == []
+
+
+def test_a_plan_is_told_in_spanish(capsys):
+    asked = ("estimate", "plan", "--model", "llama-2-70b", "--gpus", "64")
+    told = run(capsys, *asked, "--lang", "es").out.replace("\n  ", " ")
+    assert "layers: se dio 80 con pp 32" in told
+    assert "Se supone: kernels al 58%" in told
+    assert "pesos bf16" in told and "la atención causal como la mitad" in told
+    for english in ("variants", "Assumed", "expected", "weights", "kept"):
+        assert english not in told
 
 
 def test_a_text_without_spanish_is_marked_and_one_alike_stands_once():
