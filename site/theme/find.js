@@ -311,7 +311,9 @@ window.readerkitIndex = function (data) {
 
   // What is found, and whether the names in the files, not here yet, may answer better:
   // it looks like one, or no text says all of it.
-  function find(query) {
+  function find(typedQuery) {
+    // An option of a command line is the field that it sets.
+    const query = typedQuery.replace(/^--([a-z]\w*(?:-\w+)*)(?:[= ].*)?$/, function (_, name) { return name.replace(/-/g, "_"); });
     const line = places(query);
     if (line.length) return { results: line.slice(0, LIMIT), wantsNames: false };
     const bare = query.replace(/\(.*$/, "").replace(/:\d*$/, ""); // without what is called with

@@ -66,7 +66,9 @@
       const button = event.target.closest("[data-go]");
       if (button) go(button.dataset.go);
     });
-    box.addEventListener("keydown", function (event) {
+    player.addEventListener("keydown", function (event) {
+      const isButton = event.target.closest("[data-go]"); // a space presses it
+      if (event.target !== box && !isButton || isButton && event.key === " ") return;
       const where = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last", " ": "play" }[event.key];
       if (!where || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();

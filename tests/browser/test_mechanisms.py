@@ -73,6 +73,18 @@ def test_keys_step_where_the_drawing_has_the_focus(ring):
     assert ring.evaluate("scrollY") == before
 
 
+def test_keys_step_where_a_button_has_the_focus(ring):
+    following = ring.get_by_role("button", name="Next step", exact=True)
+    following.focus()
+    for key, step in (("Enter", 1), ("ArrowRight", 2), ("ArrowLeft", 1), (" ", 2)):
+        ring.keyboard.press(key)
+        at(ring, step)
+    expect(following).to_be_focused()
+    ring.locator("details.steps summary").focus()
+    ring.keyboard.press("ArrowRight")
+    at(ring, 2)
+
+
 def test_it_plays_by_itself_until_the_end_or_a_stop(site, open_page):
     ring = open_page("about:blank", locale="en")  # its clock is nobody else's
     ring.clock.install(time=0)

@@ -92,6 +92,19 @@ def test_a_phrase_of_small_words_is_not_its_last_word(site, open_page):
             assert "paths.html#oom-" in address, query
 
 
+def test_what_is_typed_as_others_call_it_is_found(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    for query, wanted in (
+        ("--overlap-grad-reduce", "distributed_data_parallel_config.py.html#L"),
+        ("--tp-comm-overlap=1", "model_parallel_config.py.html#L"),
+        ("nccl timeout", "paths.html#silent-hang"),
+        ("slow node", "concepts.html#straggler"),
+        ("por qué se desborda la memoria", "paths.html#oom-"),
+    ):
+        found = results(page, query)
+        assert any(wanted in address for address, _ in found), (query, found)
+
+
 def test_names_are_fetched_for_who_seeks_one(site, open_page):
     page = open_page(f"file://{site}/{START}", width=1440)
     fetched = page.locator('head script[src$="search-names.js"]')

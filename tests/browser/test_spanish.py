@@ -11,6 +11,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.barriers import barriers
 from tests.browser.test_pages import KINDS
 from tests.browser.test_valid import MECHANISMS
 from tests.quick import quick_first
@@ -105,6 +106,19 @@ def test_unmarked_english_is_found_wherever_it_stands(open_page, small_site):
         "words of a drawing",
         "words of the title",
     ]
+
+
+def test_the_title_of_a_files_uses_is_told(site):
+    html = (site / KINDS["uses"]).read_text()
+    assert '<title data-es="Usos de mlp.py · readerkit">Uses of mlp.py' in html
+
+
+def test_a_way_back_to_a_sentence_looks_like_a_link(site, open_page):
+    page = open_page(f"file://{site}/beside/offload.html")
+    page.locator("#lang-es + label").click()
+    page.evaluate(OPEN_ALL)
+    assert page.locator("a.back:visible").count() > 5
+    assert barriers(page, "link-in-text-block") == ""
 
 
 def test_titles_and_names_follow_the_language(site, open_page):

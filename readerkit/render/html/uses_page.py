@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
+from readerkit.model.language import Told
 from readerkit.render.html.excerpt import line_text
 from readerkit.render.html.file_page import crumbs, rights_of
 from readerkit.render.html.site_model import Context, SiteModel
@@ -49,7 +50,7 @@ def uses_page(model: SiteModel, file: File) -> Context:
         for place in model.uses.get(Target(*file, line, name), ())
     }
     return {
-        "title": f"Uses of {path.rpartition('/')[2]}",
+        "title": Told("Uses of {file}", file=path.rpartition("/")[2]),
         "path": path,
         "crumbs": crumbs(upstream, path),
         "source": addresses.source_page(*file),

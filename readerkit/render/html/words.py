@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from readerkit.model.language import InBoth, Say, Told, english, said
+from readerkit.model.language import Say, Told, english, said
 from readerkit.model.told_parts import in_parts
 from readerkit.render.html.escape import shown
 from readerkit.render.terminal_safe import visible
@@ -96,8 +96,8 @@ class Words:
         """Return the title of a page or a drawing, with the attribute it needs."""
         if isinstance(title, Text):
             own, other = title.en.striptags(), title.es and title.es.striptags()
-        elif isinstance(title, InBoth):
-            own, other = str(title), title.other
+        elif isinstance(title, Told):
+            own, other = str(title), title.said(self.in_spanish)
         else:
             own, other = title, self.phrases.get(title)
         mark = Markup(' data-es="{}{}"').format(other, end) if other else ' lang="en"'
