@@ -114,18 +114,18 @@ def _altered(library: Library, upstream: Upstream) -> list[str]:
     return altered(library.lock(upstream), library.store)
 
 
-def _sizes(library: Library, kept: list[_CacheRow]) -> dict[str, int]:
-    """Return the sizes of all that is kept, and of what no row shows."""
+def _sizes(library: Library) -> dict[str, int]:
+    """Return the sizes of all that is kept, and of what is none of this book's."""
     from readerkit.app.folders import data_folder
     from readerkit.upstreams.holdings import FETCHED, MADE, bytes_below
 
     root = library.store.root
     fetched, made = bytes_below(root, FETCHED), bytes_below(root, MADE)
-    shown = sum(row.size_bytes for row in kept)
+    ours = sum(_kept(library, each).size_bytes for each in library.pinned())
     return {
         "bytes": fetched + made,
         "made_bytes": made,
-        "other_bytes": max(0, fetched - shown),
+        "other_bytes": max(0, fetched - ours),
         "own_bytes": bytes_below(data_folder(), (".",)),
     }
 
@@ -139,7 +139,7 @@ def _print_plain(
     for row in rows if wrong is not None else ():
         row["altered"] = (wrong or {})[row["name"]]
     folders = {"cache": str(library.store.root), "own": str(data_folder())}
-    told = {**folders, **_sizes(library, kept), "upstreams": rows}
+    told = {**folders, **_sizes(library), "upstreams": rows}
     print_json(told)
 
 
@@ -149,7 +149,7 @@ def _print(
     from readerkit.app.folders import data_folder
     from readerkit.wording.numbers import counted, format_bytes
 
-    sizes = _sizes(library, kept)
+    sizes = _sizes(library)
     _say(f"{library.store.root}  {format_bytes(sizes['bytes'])}")
     for row in kept:
         there = f"{row.present} of {counted(row.files, 'file')}"

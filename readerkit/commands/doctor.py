@@ -33,6 +33,7 @@ def doctor(as_json: bool, book: Path | None) -> None:
     from readerkit.app.doctor import examine, is_well
     from readerkit.errors import ReaderkitError
     from readerkit.render.terminal_safe import visible_line
+    from readerkit.terminal.folded import tell
 
     rows = [*examine(book)]
     if as_json:
@@ -42,9 +43,9 @@ def doctor(as_json: bool, book: Path | None) -> None:
         for row in rows:
             mark, colour = _MARKS[row.state]
             detail = visible_line(row.detail)
-            click.echo(f"{click.style(mark, fg=colour)}  {row.what:{width}}  {detail}")
+            tell(f"{click.style(mark, fg=colour)}  {row.what:{width}}  {detail}")
             if row.mend:
-                click.echo(f"    {'':{width}}  {click.style(row.mend, bold=True)}")
+                tell(f"    {'':{width}}  {click.style(row.mend, bold=True)}")
     if not is_well(rows):
         broken = ", ".join(row.what for row in rows if row.state == "broken")
         raise ReaderkitError(f"broken: {broken}: see what mends it above")

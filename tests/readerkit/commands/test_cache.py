@@ -51,6 +51,17 @@ def test_a_program_is_told_the_same(fetched, cache, tmp_path):
     assert told["bytes"] == everything
 
 
+def test_what_is_of_other_books_is_not_of_this_book_s_other_upstreams(
+    real_cache, capsys
+):
+    whole, one = (
+        json.loads(run(capsys, "cache", *names, "--json").out)
+        for names in ((), ("deepspeed",))
+    )
+    assert len(whole["upstreams"]) > len(one["upstreams"]) == 1
+    assert one["other_bytes"] == whole["other_bytes"]
+
+
 def test_what_was_not_fetched_is_said_and_no_fault(desk):
     for arguments in ([], ["--verify"]):
         done = desk.run("cache", *arguments)

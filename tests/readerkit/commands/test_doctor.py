@@ -6,9 +6,17 @@ import json
 import stat
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.helpers import entered, make_book, run, run_process, write_files
+from tests.helpers import (
+    entered,
+    make_book,
+    run,
+    run_on_terminal,
+    run_process,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -29,6 +37,11 @@ def test_it_fits_one_screen(capsys):
     shown = run(capsys, "doctor").out.splitlines()
     assert len(shown) < 30
     assert all(line[:4] in ("ok  ", "--  ", "!!  ", "    ") for line in shown)
+
+
+def test_on_a_narrow_terminal_lines_break_between_words():
+    shown = click.unstyle(run_on_terminal(40, "doctor"))
+    assert all(len(line) <= 40 for line in shown.split("\n") if " " in line.strip())
 
 
 def test_what_is_missing_names_the_command_that_brings_it(home, capsys):
