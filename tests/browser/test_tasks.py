@@ -56,7 +56,7 @@ def test_next_leads_through_every_page_once_and_previous_leads_back(site):
         seen.append(page)
         before, page = page, following
     read = {"paths.html", "concepts.html", "estimates.html", "references.html"}
-    for folder in ("chapters", "labs", "beside", "quiz/35"):
+    for folder in ("chapters", "tours", "labs", "beside", "quiz/35"):
         pages = (path.relative_to(site) for path in site.glob(f"{folder}/*.html"))
         read |= {str(path) for path in pages if path.stem != "index"}
     assert read <= {*seen}
@@ -82,6 +82,14 @@ def test_from_a_job_that_fails_to_its_idea_and_its_sum(site, open_page):
     expect(symptom.locator("a[href^='concepts.html#']").first).to_be_visible()
     symptom.locator("a[href='estimates.html#memory']").click()
     page.wait_for_url("**/estimates.html#memory")
+
+
+def test_a_tour_leads_on_to_what_is_about_the_same(site, open_page):
+    page = open_page(f"file://{site}/tours/fsdp2-step.html")
+    akin = page.get_by_role("complementary", name="About the same")
+    assert akin.locator('a[href$="chapters/sharding-the-state.html"]').count() == 1
+    way = page.get_by_role("navigation", name="On the way")
+    expect(way.get_by_role("link")).to_have_count(2)
 
 
 def test_lists_lead_to_their_first_page(site):

@@ -30,6 +30,7 @@ from readerkit.render.html.notes import mirror_title
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.related_pages import Around, Kin, Kinship, Readable, Way
 from readerkit.render.html.site_model import SiteModel
+from readerkit.render.html.tour_page import tour_stops
 from readerkit.render.html.words import Text
 from readerkit.xref.links import File
 
@@ -48,7 +49,7 @@ def make_way(model: SiteModel, writing: Writing, before: Way | None = None) -> W
     """
     stops = _Stops(model, writing)
     parts = [*stops.parts()]
-    made_of = stops.titles, stops.all, [*stops.symptoms()]
+    made_of = stops.titles, stops.all, stops.tours, [*stops.symptoms()]
     is_same = before is not None and before.kin.made_of == made_of
     kin = before.kin if before and is_same else _kin(stops, model, made_of)
     row = [None, *(stop for _, those in parts for stop in those), None]
@@ -72,7 +73,7 @@ def make_way(model: SiteModel, writing: Writing, before: Way | None = None) -> W
 
 def _kin(stops: _Stops, model: SiteModel, made_of: Any) -> Kin:
     kinship = Kinship(stops.all)
-    pages = {stop.page: kinship.of(stop, model) for stop in stops.all}
+    pages = {stop.page: kinship.of(stop, model) for stop in (*stops.all, *stops.tours)}
     return Kin(
         made_of,
         pages,
@@ -103,6 +104,7 @@ class _Stops:
             name: self._mechanism(name, MECHANISMS[name])
             for name in mechanism_names(model)
         }
+        self.tours = tour_stops(model)
         self._labs = [self._lab(lab) for lab in writing.labs]
         self._topics = [
             self._topic(topic) for phase in writing.phases for topic in phase.topics
@@ -127,13 +129,12 @@ class _Stops:
                 yield part, stops
 
     def _parts(self) -> Iterator[tuple[Text, list[Readable]]]:
-        ideas = (
-            Readable(addresses.PATHS, self.say("Reading paths")),
-            Readable(addresses.CONCEPTS, self.say("Concepts")),
-        )
+        paths = Readable(addresses.PATHS, self.say("Reading paths"))
+        concepts = Readable(addresses.CONCEPTS, self.say("Concepts"))
         yield self.say("Start"), [Readable(addresses.START, self.say("Start"))]
         yield self.say("Chapters"), self._chapters
-        yield self.say("Ideas"), [*ideas]
+        yield self.say("Ideas"), [paths, concepts]
+        yield self.say("Tours"), self.tours
         left, plays = dict(self._files), dict(self._plays)
         for mirror in self._mirrors:
             page = self._beside[mirror.id]

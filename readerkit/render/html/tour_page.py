@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from readerkit.render.html.file_page import proofs_of, rights_of, view
 from readerkit.render.html.markdown import prose
 from readerkit.render.html.notes import NoteView, text
 from readerkit.render.html.proved import Proved, marked, passages
+from readerkit.render.html.related_pages import Readable
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.words import Text
 
@@ -43,6 +45,17 @@ def tour_lines(model: SiteModel) -> list[tuple[str, Text, int]]:
         (addresses.tour_page(tour.id), tour_title(model, tour), len(tour.stops))
         for tour in model.book.tours.values()
     ]
+
+
+def tour_stops(model: SiteModel) -> list[Readable]:
+    """Return the page of each tour, about what its notes are about."""
+    found = []
+    for tour in model.book.tours.values():
+        notes = [model.book.annotations[stop.note] for stop in tour.stops]
+        about = Counter(concept for note in notes for concept in note.concepts)
+        page = addresses.tour_page(tour.id)
+        found.append(Readable(page, tour_title(model, tour), "tour", about))
+    return found
 
 
 def tour_page(model: SiteModel, tour: Tour) -> Context:
