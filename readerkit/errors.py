@@ -99,6 +99,10 @@ class AnchorError(ReaderkitError):
         super().__init__("\n    ".join([reason, *self.candidates]))
 
 
+class GrammarError(AnchorError):
+    """No grammar for a language: of all anchors in files of it, none resolves."""
+
+
 class LockError(ReaderkitError):
     """What anchors resolve to is not what the committed lock says."""
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import tree_sitter
 
-from readerkit.errors import AnchorError
+from readerkit.errors import AnchorError, GrammarError
 from readerkit.model.code_languages import (
     COMMENTS,
     ENDINGS,
@@ -48,7 +48,7 @@ def grammar(language: Language) -> tree_sitter.Language:
     """Return the grammar of a language.
 
     Raises:
-        AnchorError: its package is not installed, or is none that loads.
+        GrammarError: its package is not installed, or is none that loads.
     """
     try:
         module = importlib.import_module(language.package)
@@ -61,7 +61,7 @@ def grammar(language: Language) -> tree_sitter.Language:
         if error.name != language.package:
             raise _broken(language, error) from None
         package = language.package.replace("_", "-")
-        raise AnchorError(
+        raise GrammarError(
             f"the grammar of {language.title} is not installed: pip install {package}"
         ) from None
     # Files that are torn, another machine's, or of a tree-sitter that is not this one.
@@ -69,10 +69,10 @@ def grammar(language: Language) -> tree_sitter.Language:
         raise _broken(language, error) from None
 
 
-def _broken(language: Language, error: Exception) -> AnchorError:
+def _broken(language: Language, error: Exception) -> GrammarError:
     package = language.package.replace("_", "-")
     said = str(error).partition("\n")[0] or type(error).__name__
-    return AnchorError(
+    return GrammarError(
         f"the grammar of {language.title} does not load ({said}): "
         f"pip install --force-reinstall {package}"
     )

@@ -14,13 +14,20 @@ from readerkit.content.annotations import Annotation
 from readerkit.content.book import Book
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Mirror
-from readerkit.errors import AnchorError, ContentError, ContentFault, SourceError
+from readerkit.errors import (
+    AnchorError,
+    ContentError,
+    ContentFault,
+    GrammarError,
+    SourceError,
+)
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.freshness import Change, changes
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
 from readerkit.wording.meant_name import near_names
+from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:  # the parser comes where lines must be found
     from readerkit.anchors import SourceFile
@@ -151,23 +158,33 @@ def resolve_notes(
 def resolve_each(
     book: Book, sources: Sources, annotations: Iterable[Annotation] | None = None
 ) -> tuple[list[Note], list[ContentFault]]:
-    """Return the notes that resolve, in reading order, and a fault for each other."""
+    """Return the notes that resolve, in reading order, and a fault for each other.
+
+    A grammar that is missing is one fault, for all the notes that want it.
+    """
     name = sources.upstream.name
     lock = book.locks.get(name, Lock(NO_COMMIT))
     chosen = book.notes_on(name) if annotations is None else annotations
     notes, faults = [], []
+    lacking: dict[str, list[Annotation]] = {}
     for annotation in chosen:
         try:
             if sources.is_absent:
                 notes.append(_as_locked(lock, annotation, book))
                 continue
             span, symbol = sources.place(annotation.anchor)
+        except GrammarError as error:
+            lacking.setdefault(str(error), []).append(annotation)
+            continue
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
             continue
         state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
+    for said, those in lacking.items():
+        held = f"{said}: without it {counted(len(those), 'note')} cannot be held"
+        faults.append(those[0].place.fault(held))
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
 
 

@@ -176,14 +176,19 @@ def test_a_grammar_that_is_missing_is_one_line(many, monkeypatch):
             raise ModuleNotFoundError(name=name)
         return real(name, package)
 
+    more = note("a.go").replace(f"id: {NAMES['a.go']}", "id: another")
+    with (many.book / "annotations/code/notes.yaml").open("a") as file:
+        file.write(more)
     monkeypatch.setattr(importlib, "import_module", without_go)
-    grammar.cache_clear()
-    red = many("annotate", "--check")
-    grammar.cache_clear()
-    [line] = red.err.splitlines()
-    assert red.code == 1
-    assert "the grammar of Go is not installed: pip install tree-sitter-go: " in line
-    assert line.endswith("without it 1 note cannot be held")
+    for command in (("annotate", "--check"), ("annotate",), ("site", "build")):
+        grammar.cache_clear()
+        red = many(*command)
+        grammar.cache_clear()
+        [line] = red.err.splitlines()
+        assert red.code == 1
+        said = "the grammar of Go is not installed: pip install tree-sitter-go: "
+        assert said in line
+        assert line.endswith("without it 2 notes cannot be held"), command
 
 
 def test_a_repository_of_another_language_is_begun(tmp_path, monkeypatch, capsys):
