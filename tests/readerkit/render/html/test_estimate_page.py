@@ -11,44 +11,56 @@ import pytest
 from readerkit.app.interface_words import read_words
 from readerkit.app.page_estimates import work_out
 from readerkit.estimate.pipeline import SOURCES
-from readerkit.render.html.estimate_examples import SECTIONS
-from readerkit.render.html.estimate_page import estimate_page
+from readerkit.render.html.estimate_examples import SECTIONS, Examples
+from readerkit.render.html.estimate_page import Case, estimate_page
 from readerkit.render.html.words import Words
 from tests.helpers import make_book, read_search_index, run, write_files
 
-EXAMPLES = work_out()
-SECTION_CASES = {
-    id: cases for id, *_, cases in estimate_page(EXAMPLES, Words())["sections"]
-}
-CASES = [case for cases in SECTION_CASES.values() for case in cases]
-GROUPS = (
-    *EXAMPLES.memory,
-    *EXAMPLES.traffic,
-    EXAMPLES.bubbles,
-    EXAMPLES.ring,
-    EXAMPLES.tools,
-    *EXAMPLES.runs,
-    *EXAMPLES.more,
-    EXAMPLES.best,
-)
-WORKED = [each for group in GROUPS for each in group.worked]
+
+@pytest.fixture(scope="module")
+def examples() -> Examples:
+    return work_out()
 
 
-@pytest.mark.parametrize("worked", WORKED, ids=lambda worked: worked.command)
-def test_command_makes_the_same_numbers(capsys, worked):
-    result = run(capsys, *shlex.split(worked.command)[1:], "--json")
-    # What does not fit the GPU is told by the exit code too.
-    assert (result.code in (0, 1), result.err) == (True, "")
-    made = json.loads(result.out)["estimates"][-1]
-    for item, other in zip(worked.estimate.items, made["items"], strict=True):
-        assert item.name == other["name"]
-        assert item.value == pytest.approx(other["value"], rel=1e-12)
+@pytest.fixture(scope="module")
+def section_cases(examples) -> dict[str, tuple[Case, ...]]:
+    page = estimate_page(examples, Words())
+    return {id: cases for id, *_, cases in page["sections"]}
 
 
-def test_plan_is_that_of_its_command(capsys):
-    result = run(capsys, *shlex.split(EXAMPLES.plan_command)[1:], "--json")
+@pytest.fixture(scope="module")
+def cases(section_cases) -> list[Case]:
+    return [case for cases in section_cases.values() for case in cases]
+
+
+def test_commands_make_the_same_numbers(capsys, examples):
+    groups = (
+        *examples.memory,
+        *examples.traffic,
+        examples.bubbles,
+        examples.ring,
+        examples.tools,
+        *examples.runs,
+        *examples.more,
+        examples.best,
+    )
+    worked = [each for group in groups for each in group.worked]
+    assert len(worked) > 50
+    for each in worked:
+        result = run(capsys, *shlex.split(each.command)[1:], "--json")
+        # What does not fit the GPU is told by the exit code too.
+        assert (result.code in (0, 1), result.err) == (True, ""), each.command
+        made = json.loads(result.out)["estimates"][-1]
+        for item, other in zip(each.estimate.items, made["items"], strict=True):
+            assert item.name == other["name"]
+            wanted = pytest.approx(other["value"], rel=1e-12)
+            assert item.value == wanted, each.command
+
+
+def test_plan_is_that_of_its_command(capsys, examples, section_cases):
+    result = run(capsys, *shlex.split(examples.plan_command)[1:], "--json")
     made = json.loads(result.out)["ranked"]
-    rows = SECTION_CASES["plan"][0].grid.rows
+    rows = section_cases["plan"][0].grid.rows
     assert len(rows) == len(made) == 3
     for row, other in zip(rows, made, strict=True):
         layout = other["layout"]
@@ -57,20 +69,22 @@ def test_plan_is_that_of_its_command(capsys):
         assert row[13] == f"{other['time']['total']:.2f} s"
 
 
-def test_first_layout_of_the_plan_is_itemised_with_the_memory_that_it_was_given():
-    memory, _ = EXAMPLES.best.worked
-    assert memory.estimate["total"] == EXAMPLES.plan.ranked[0].memory.total
+def test_first_layout_of_the_plan_is_itemised_with_the_memory_that_it_was_given(
+    examples,
+):
+    memory, _ = examples.best.worked
+    assert memory.estimate["total"] == examples.plan.ranked[0].memory.total
 
 
-def test_every_number_has_its_formula_and_source():
-    items = [i for c in CASES for each in c.worked for i in each.estimate.items]
+def test_every_number_has_its_formula_and_source(cases):
+    items = [i for c in cases for each in c.worked for i in each.estimate.items]
     assert len(items) > 300
     assert all(item.formula and item.source for item in items)
 
 
-def test_ring_and_tree_change_places_where_they_are_said_to_cross():
-    times = {each.name: each.estimate["time"] for each in EXAMPLES.ring.worked}
-    cross = EXAMPLES.ring.worked[0].estimate["tree and ring cross at"]
+def test_ring_and_tree_change_places_where_they_are_said_to_cross(examples):
+    times = {each.name: each.estimate["time"] for each in examples.ring.worked}
+    cross = examples.ring.worked[0].estimate["tree and ring cross at"]
     sizes = [int(name.split()[1]) for name in times if name.startswith("tree")]
     assert min(sizes) * 1e6 < cross < max(sizes) * 1e6
     for size in sizes:
@@ -78,15 +92,15 @@ def test_ring_and_tree_change_places_where_they_are_said_to_cross():
         assert (times[f"tree, {size} MB"] < times[f"ring, {size} MB"]) == is_below
 
 
-def test_every_heading_has_a_spanish_one():
-    headings = [heading for case in CASES for heading, _ in case.notes]
+def test_every_heading_has_a_spanish_one(cases):
+    headings = [heading for case in cases for heading, _ in case.notes]
     assert [head for head in headings if head not in read_words().phrases] == []
 
 
 def test_catalog_is_that_of_the_command_and_of_the_files_that_the_page_shows(
-    capsys, tmp_path
+    capsys, tmp_path, section_cases
 ):
-    *tables, own = SECTION_CASES["catalog"]
+    *tables, own = section_cases["catalog"]
     known = json.loads(run(capsys, *shlex.split(tables[0].command)[1:], "--json").out)
     assert tables[-1].command.endswith("list --prices")
     for case, rows in zip(tables[:-1], known.values(), strict=True):
@@ -127,8 +141,8 @@ def test_page_stands_in_menu_start_and_search(capsys, tmp_path):
         assert f"estimates.html#{name}" in index
 
 
-def test_the_page_shows_published_runs_as_the_command_does(capsys):
-    [case] = SECTION_CASES["against"]
+def test_the_page_shows_published_runs_as_the_command_does(capsys, section_cases):
+    [case] = section_cases["against"]
     plain = json.loads(run(capsys, *case.command.split()[1:], "--json").out)
     shown = {row[0]: row[5] for row in case.grid.rows}
     assert shown == {
