@@ -187,7 +187,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
         say, _ = spoken()
         tell(runs_table(compared, halves if whole else {}, say))
         if say is not english:
-            tell_rest(say("Only the heads of this table are translated."))
+            tell_rest(say("Sources are English, and what has no Spanish yet."))
 
 
 def _plain_compared(each: Compared) -> dict[str, Any]:
