@@ -33,6 +33,8 @@ def lsp(book: Path | None) -> None:
         raise ReaderkitError(
             f"{typed('lsp')} needs pygls: pip install 'readerkit-distributed[lsp]'"
         ) from None
+    from readerkit.system.stdio_server import ending_at_once
     from readerkit.wire.language_server import make_server
 
-    make_server(book).start_io()
+    with ending_at_once():
+        make_server(book).start_io()

@@ -34,6 +34,8 @@ def mcp(book: Path | None) -> None:
             f"{typed('mcp')} needs the protocol's library, mcp: "
             "pip install 'readerkit-distributed[mcp]'"
         ) from None
+    from readerkit.system.stdio_server import ending_at_once
     from readerkit.wire.mcp_server import make_mcp_server
 
-    make_mcp_server(book).run("stdio")
+    with ending_at_once():
+        make_mcp_server(book).run("stdio")
