@@ -103,7 +103,8 @@ def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRe
     """Return the revision that was asked for; without one, the newest release.
 
     A folder or DIR@REV that is there, a release of its package, or a tag or commit of
-    its repository; of code that lives on, without one, the files as they are now.
+    its repository; of code that lives on any revision, without one the files as they
+    are now.
 
     Raises:
         SourceError: none of them; says what each one said.
@@ -115,7 +116,7 @@ def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRe
     if to is not None and _is_place(to):
         return _at_place(upstream, to)
     tried = []
-    for way in (_release, _tag):
+    for way in (_here,) if upstream.is_living else (_release, _tag):
         try:
             return way(library, upstream, to)
         except SourceError as error:
@@ -151,6 +152,11 @@ def _at_place(upstream: Upstream, to: str) -> OtherRevision:
     return OtherRevision(
         to, files, commit, tag if tag not in ("HEAD", "main", "master") else ""
     )
+
+
+def _here(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
+    """Return a revision of the repository that the book stands in."""
+    return _at_place(upstream, f"{top_of(library.root)}@{to}")
 
 
 def _release(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:

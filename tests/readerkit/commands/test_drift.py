@@ -265,3 +265,18 @@ def test_a_narrow_screen_breaks_no_word(reviewed):
     assert "-" in shown and "| " not in shown
     wide = run_on_terminal(120, *words)
     assert re.search(r"~ +if self.sequence_parallel: +\| +if self.fused or", wide)
+
+
+def test_code_that_lives_is_compared_with_a_revision_of_its_repository(kept):  # noqa: F811
+    kept("annotate", "--update-lock")
+    git(kept.root, "add", "--all")
+    git(kept.root, "commit", "--quiet", "--message", "Locked")
+    git(kept.root, "branch", "before")
+    kept.edit("def fetch_page", "def page_of")
+    for revision in ("before", "HEAD"):
+        done = kept("drift", "--to", revision)
+        assert done.code == 0, done.err
+        assert f"@{revision}" in done.out.splitlines()[0]
+    done = kept("drift", "--to", "nowhere")
+    assert done.code == 1
+    assert "no revision 'nowhere' can be had" in done.err
