@@ -168,8 +168,14 @@ class Library:
         if not upstream.is_living:
             yield self.sources(upstream)
             return
-        with self.sources_to_list(upstream) as sources:
-            yield sources
+        from readerkit.app.find_places import find_ahead  # brings the parser along
+
+        places = FoundPlaces(self.store.root, self.root, upstream.name)
+        sources = self.sources(upstream, places.find)
+        anchored = self.book.anchored_in(upstream.name)
+        find_ahead(sources, [each.anchor for each in anchored], places)
+        yield sources
+        places.save()
 
     def came_from(self, upstream: Upstream) -> Provenance | None:
         """Return where the cached bytes of an upstream came from."""

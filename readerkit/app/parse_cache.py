@@ -92,24 +92,39 @@ class FoundPlaces:
         is_ours = kept is not None and kept.made_by == self._made_by
         self._known = kept.places if kept and is_ours else {}
         self._used: dict[str, tuple[int, int, str]] = {}
+        self._is_new = False
 
     def find(self, blob: str, anchor: Anchor, look: Callable[[], Located]) -> Located:
         """Return where an anchor stands in a blob: from memory, or else by ``look``."""
-        key = f"{blob} {json.encode(anchor).decode()}{_grammar_mark(anchor.file)}"
+        key = _key(blob, anchor)
         if key not in self._known:
-            span, symbol = look()
-            self._used[key] = span.first, span.last, symbol
-            return span, symbol
+            self.learn(blob, anchor, located := look())
+            return located
         self._used[key] = first, last, symbol = self._known[key]
         return Span(anchor.file, first, last), symbol
 
+    def knows(self, blob: str, anchor: Anchor) -> bool:
+        """Tell whether an anchor in a blob was found before."""
+        return _key(blob, anchor) in self._known
+
+    def learn(self, blob: str, anchor: Anchor, located: Located) -> None:
+        """Take in where an anchor stands in a blob."""
+        span, symbol = located
+        key = _key(blob, anchor)
+        self._known[key] = self._used[key] = span.first, span.last, symbol
+        self._is_new = True
+
     def save(self) -> None:
         """Keep what this run found, and of the rest what is in the same blobs."""
-        if self._used.keys() <= self._known.keys():
+        if not self._is_new:
             return
         blobs = {key.split()[0] for key in self._used}
         kept = {k: place for k, place in self._known.items() if k.split()[0] in blobs}
         _save(self._path, _Kept(self._made_by, kept | self._used))
+
+
+def _key(blob: str, anchor: Anchor) -> str:
+    return f"{blob} {json.encode(anchor).decode()}{_grammar_mark(anchor.file)}"
 
 
 def _made_by() -> str:

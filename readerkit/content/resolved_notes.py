@@ -129,16 +129,24 @@ class Sources:
         path = anchor.file
         if self._remember is None or path not in self.paths:
             return self._find(anchor)
+        return self._remember(self.blob(path), anchor, lambda: self._find(anchor))
+
+    def blob(self, path: TreePath) -> BlobId:
+        """Return what git calls the bytes of a file."""
         if path not in self._blobs:
             self._blobs[path] = blob_id(self._read(path))
-        return self._remember(self._blobs[path], anchor, lambda: self._find(anchor))
+        return self._blobs[path]
 
     def _find(self, anchor: Anchor) -> Located:
-        span = self.resolve(anchor)
-        if anchor.symbol:
-            return span, anchor.symbol
-        around = self.file(span.path).symbol_around(span.first, span.last)
-        return span, around.name if around else ""
+        return with_symbol(self.resolve(anchor), anchor, self.file(anchor.file))
+
+
+def with_symbol(span: Span, anchor: Anchor, source: SourceFile) -> Located:
+    """Return the span of an anchor with its definition, or the smallest one around."""
+    if anchor.symbol:
+        return span, anchor.symbol
+    around = source.symbol_around(span.first, span.last)
+    return span, around.name if around else ""
 
 
 def resolve_notes(

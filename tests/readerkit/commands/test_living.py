@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,36 @@ def test_a_name_that_is_gone_leads_to_drift(kept):
     assert red.code == 1
     assert "1 note does not find the code that was reviewed: where it was" in red.err
     assert f"readerkit drift app --book {kept.book} says where it is now" in red.err
+
+
+def test_notes_on_many_files_are_held_as_notes_on_few(kept, tmp_path):
+    """So many that they are parsed by several processes."""
+    code = {f"src/m{i}.py": f"def f{i}():\n    return {i}\n" for i in range(120)}
+    entries = [
+        {
+            "id": f"n{i}",
+            "at": {"file": path, "symbol": f"f{i}", "code": f"return {i}"},
+            "kind": "note",
+            "title": f"Returns {i}",
+            "text": "That is all.",
+            "concepts": ["idea"],
+        }
+        for i, path in enumerate(code)
+    ]
+    notes = {"book/annotations/app/many.yaml": yaml.safe_dump(entries)}
+    write_files(kept.root, code | notes)
+    assert kept("annotate", "--update-lock").code == 0
+    held = json.loads(kept("annotate", "--check", "--json").out)
+    assert (held["ok"], held["upstreams"][0]["anchors"]) == (True, 122)
+
+    shutil.rmtree(tmp_path / "cache")
+    kept.root.joinpath("src/m7.py").write_text("# moved\n\ndef f7():\n    return 7\n")
+    kept.root.joinpath("src/m8.py").write_text("def f8():\n    return 9\n")
+    kept.root.joinpath("src/m9.py").unlink()
+    kept.root.joinpath("src/m10.py").write_bytes(b"\0")
+    for _ in range(2):  # the second time what was found is remembered
+        red = kept("annotate", "--check", "--json")
+        told = [each["message"] for each in json.loads(red.out)["faults"]]
+        assert [each.partition(":")[0] for each in told] == ["n8", "n9", "n10"]
+        assert "no match for 'return 8' in f8" in told[0]
+    assert "src/m7.py:4" in kept("annotate", "app").out
