@@ -153,7 +153,7 @@ def test_a_refusal_is_the_commands(instrument, capsys):
     assert refused.inner_text() in result.err
     page.get_by_label("tp tensor-parallel ranks").fill("0")
     expect(refused).to_have_text("tp: got 0, expected at least 1")
-    page.wait_for_function("location.hash.includes('tp=0')")
+    page.wait_for_function("() => location.hash.includes('tp=0')")
     page.get_by_label("tp tensor-parallel ranks").fill("1.5")
     expect(page.locator("#not-whole")).to_be_visible()
     expect(page.locator("#answers")).to_be_hidden()  # they are of another setting
