@@ -27,7 +27,7 @@ KINDS = {
 """What pages are about the same, and what stands before each kind of them."""
 MOST = 3
 """Pages of one kind that are named as akin."""
-LEAST, SHARE = 0.12, 0.6
+LEAST, SHARE = 0.12, 0.55
 """How near they must be: at all, and beside the nearest."""
 
 About = Mapping[str, float]
