@@ -340,7 +340,7 @@ FAULTS = {
                "{file: ../../etc/passwd, symbol: step}"),
         ["sample/linear.yaml:13:7: anchor: path '../../etc/passwd' leaves its "
          "upstream: expected a path inside the upstream, such as "
-         "megatron/core/parallel_state.py"],
+         "src/pages.py"],
     ),
     "a mini anchor that contradicts itself": (
         edited("mirrors/closing.yaml", "symbol: f", "from: x"),
