@@ -350,6 +350,44 @@ def test_memory_falls_while_the_step_runs(pool4):
         assert most["gradients"] > 0.9 * psi  # all but the frozen one
 
 
+FROZEN = (
+    "linear_fc1.bias",
+    "linear_qkv.weight",
+    "linear_qkv.bias",
+    "embeddings.weight",
+)
+"""One of a module's two, both of another, and what runs first of all."""
+
+
+def held_after_each_backward(rank):
+    """Return what a rank owns, and what it holds after each of three backwards."""
+    model = build_model(CONFIG)
+    for name, param in model.named_parameters():
+        param.requires_grad_(not name.endswith(FROZEN))
+    optimizer = make(
+        "3", model, list(model.parameters()), torch.optim.SGD, rank.group, lr=0.1
+    )
+    owned = sum(p.nbytes for p, r in optimizer.param_to_rank.items() if r == rank.rank)
+    held, sent = [], []
+    for tokens, labels in batches(CONFIG, 1, 3):
+        with CollectiveCounter() as counter:
+            optimizer.zero_grad()
+            compute_loss(model(tokens), labels).backward()
+            held.append(bytes_held(optimizer)["parameters"])
+            optimizer.step()
+        sent.append(counter.counts())
+    return owned, held, sent
+
+
+def test_frozen_parameters_are_given_back_after_every_backward(pool):
+    model = build_model(CONFIG)
+    frozen = [n for n, _ in model.named_parameters() if n.endswith(FROZEN)]
+    assert len(frozen) == 5
+    for owned, held, sent in pool.run(held_after_each_backward):
+        assert held == [owned] * 3
+        assert sent[1:] == sent[:1] * 2, "and borrowed again by every step"
+
+
 def skip_a_batch(rank, stage, drop):
     """Return what is held after a batch is dropped, and whether the next step saw it.
 
