@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from readerkit.content.resolved_notes import (
     Note,
     Sources,
     check_mirrors,
+    lacking_grammars,
     lock_differences,
     lock_notes,
     resolve_each,
@@ -25,7 +25,6 @@ from readerkit.content.resolved_notes import (
 from readerkit.content.tours import Tour
 from readerkit.content.translations import TranslatedMirror, Translation
 from readerkit.errors import (
-    AnchorError,
     ContentError,
     ContentFault,
     LockError,
@@ -145,8 +144,8 @@ def check(
     """
     book = library.book
     asked = book.notes_on(upstream.name) if upstream else book.annotations.values()
-    if lacking_grammars := [*_lacking_grammars(asked)]:
-        report.faults += lacking_grammars
+    if missing := lacking_grammars(asked, _grammar_of):
+        report.faults += missing
         return
     opened: dict[str, Sources] = {}
     notes: list[Note] = []
@@ -186,15 +185,9 @@ def check(
         report.unreviewed += held.unproved_faults()
 
 
-def _lacking_grammars(notes: Iterable[Annotation]) -> Iterator[ContentFault]:
-    """Yield a fault for each language that notes are on and that is not installed."""
-    files = [note.anchor.file for note in notes]
-    for language, beside in Counter(map(language_of, files)).items():
-        try:
-            grammar(language) if language else None
-        except AnchorError as error:
-            held = f"{error}: without it {counted(beside, 'note')} cannot be held"
-            yield ContentFault("", 0, 0, held)
+def _grammar_of(note: Annotation) -> None:
+    if language := language_of(note.anchor.file):
+        grammar(language)
 
 
 def _check_notes(

@@ -87,9 +87,8 @@ class Library:
 
     def pinned(self) -> list[Upstream]:
         """Return the upstreams that are held against a lock."""
-        return [
-            upstream for upstream in self.book.upstreams.values() if upstream.is_pinned
-        ]
+        upstreams = self.book.upstreams.values()
+        return [each for each in upstreams if each.is_pinned]
 
     def lock(self, upstream: Upstream) -> Lock:
         """Return the lock of an upstream, which must be of its pinned commit.
@@ -154,9 +153,8 @@ class Library:
     @contextmanager
     def sources_to_list(self, upstream: Upstream) -> Iterator[Sources]:
         """Yield an upstream's files; places that are known are not looked for again."""
-        places = FoundPlaces(self.store.root, self.root, upstream.name)
-        yield self.sources(upstream, places.find)
-        places.save()
+        with self._remembered(upstream) as (sources, _):
+            yield sources
 
     @contextmanager
     def sources_to_hold(self, upstream: Upstream) -> Iterator[Sources]:
@@ -168,13 +166,18 @@ class Library:
         if not upstream.is_living:
             yield self.sources(upstream)
             return
-        from readerkit.app.find_places import find_ahead  # brings the parser along
+        with self._remembered(upstream) as (sources, places):
+            from readerkit.app.find_places import find_ahead  # brings the parser along
 
+            anchored = self.book.anchored_in(upstream.name)
+            find_ahead(sources, [each.anchor for each in anchored], places)
+            yield sources
+
+    @contextmanager
+    def _remembered(self, upstream: Upstream) -> Iterator[tuple[Sources, FoundPlaces]]:
+        """Yield an upstream's files, and the places in them, kept for the next time."""
         places = FoundPlaces(self.store.root, self.root, upstream.name)
-        sources = self.sources(upstream, places.find)
-        anchored = self.book.anchored_in(upstream.name)
-        find_ahead(sources, [each.anchor for each in anchored], places)
-        yield sources
+        yield self.sources(upstream, places.find), places
         places.save()
 
     def came_from(self, upstream: Upstream) -> Provenance | None:
@@ -240,10 +243,8 @@ def open_library(
     """
     root = (book or shipped_book()).absolute()
     if not (root / "annotations" / "upstreams.yaml").is_file():
-        books = [
-            f for f in root.parents if (f / "annotations/upstreams.yaml").is_file()
-        ]
-        hint = f": did you mean --book {books[0]}?" if books else ""
+        near = [f for f in root.parents if (f / "annotations/upstreams.yaml").is_file()]
+        hint = f": did you mean --book {near[0]}?" if near else ""
         raise ReaderkitError(
             f"{root}: got a folder without annotations/upstreams.yaml, expected a "
             f"book{hint}"

@@ -172,28 +172,45 @@ def resolve_each(
     """
     name = sources.upstream.name
     lock = book.locks.get(name, Lock(NO_COMMIT))
-    chosen = book.notes_on(name) if annotations is None else annotations
-    notes, faults = [], []
-    lacking: dict[str, list[Annotation]] = {}
-    for annotation in chosen:
+    notes: list[Note] = []
+    faults: list[ContentFault] = []
+
+    def place(annotation: Annotation) -> None:
         try:
             if sources.is_absent:
                 notes.append(_as_locked(lock, annotation, book))
-                continue
+                return
             span, symbol = sources.place(annotation.anchor)
-        except GrammarError as error:
-            lacking.setdefault(str(error), []).append(annotation)
-            continue
+        except GrammarError:
+            raise
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
-            continue
+            return
         state = _state(lock, annotation.id, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
-    for said, those in lacking.items():
-        held = f"{said}: without it {counted(len(those), 'note')} cannot be held"
-        faults.append(those[0].place.fault(held))
+
+    chosen = book.notes_on(name) if annotations is None else annotations
+    faults += lacking_grammars(chosen, place)
     return sorted(notes, key=lambda note: (note.span, note.annotation.id)), faults
+
+
+def lacking_grammars(
+    notes: Iterable[Annotation], look: Callable[[Annotation], object]
+) -> list[ContentFault]:
+    """Look at each note; return one fault for each grammar that is missing for it."""
+    lacking: dict[str, list[Annotation]] = {}
+    for note in notes:
+        try:
+            look(note)
+        except GrammarError as error:
+            lacking.setdefault(str(error), []).append(note)
+    return [
+        those[0].place.fault(
+            f"{said}: without it {counted(len(those), 'note')} cannot be held"
+        )
+        for said, those in lacking.items()
+    ]
 
 
 def _as_locked(lock: Lock, annotation: Annotation, book: Book) -> Note:
