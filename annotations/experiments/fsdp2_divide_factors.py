@@ -4,6 +4,8 @@ import json
 from types import SimpleNamespace
 
 import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
 
 RANKS = 1
@@ -26,3 +28,10 @@ print("other_counts =", by_ranks(3, 6, 7, 12))
 print("bf16 =", json.dumps(factors(8, torch.bfloat16)))
 print("fp32 =", json.dumps(factors(8, torch.float32)))
 print("fp16_max =", torch.finfo(torch.float16).max)
+
+dist.init_process_group("gloo")
+policy = MixedPrecisionPolicy(reduce_dtype=torch.float16)
+layer = fully_shard(torch.nn.Linear(2, 1, bias=False), mp_policy=policy)
+layer.set_gradient_divide_factor(4.0)
+layer(torch.full((1, 2), 16.0)).sum().backward()
+print("one_rank_divisor_4 =", 16.0 / layer.weight.grad.to_local()[0, 0].item())
