@@ -133,7 +133,7 @@ class _Reader:
         try:
             if file.problem:
                 if not file.path.endswith(".lock"):
-                    self.book.unread.add(_kind(file))
+                    self.book.unread.add(kind_of(file))
                 raise ContentError([ContentFault(file.name, 1, 1, *_unreadable(file))])
             if file.path.endswith(".lock"):
                 self._read_lock(file)
@@ -153,7 +153,7 @@ class _Reader:
         self.book.locks[name] = lock
 
     def _read_yaml(self, file: BookFile) -> None:
-        kind = _kind(file)
+        kind = kind_of(file)
         try:
             document = self.read_file(file, kind)
         except ContentError:
@@ -206,8 +206,12 @@ def _unreadable(file: BookFile) -> tuple[str, str, str]:
     return "cannot be read", file.problem, "a regular file that may be read"
 
 
-def _kind(file: BookFile) -> Kind[Any]:
-    """Tell what a file is from where it stands."""
+def kind_of(file: BookFile) -> Kind[Any]:
+    """Tell what a file is from where it stands.
+
+    Raises:
+        ContentError: a place from which nothing is read.
+    """
     _, *folders, name = file.path.split("/")
     if len(folders) == 1 and name.endswith(".yaml"):
         english, other = IN_FOLDER.get(folders[0], (ANNOTATIONS, NOTE_TRANSLATION))

@@ -37,7 +37,7 @@ from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Sheet, SiteModel, join_names, make_sheet
 from readerkit.render.html.words import Words
 from readerkit.site.inputs import OUR_TOPS, Inputs
-from readerkit.site.proofs import Proofs, prove
+from readerkit.site.proofs import Prover, open_prover, prove
 from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
@@ -71,12 +71,12 @@ class BuildCache:
     """By address: what a page is made of, and the page."""
     is_last: bool = False
     """Whether no other build follows, so that no page is kept."""
-    proofs: Proofs = field(default_factory=dict)
+    prover: Prover | None = None
     templates: Templates | None = None
     model: SiteModel | None = None
     way: Way | None = None
     frame: Site | None = None
-    """All three of the last build."""
+    """All of the last build."""
 
     def rendered_page(self, page: Page) -> bytes:
         """Return a page: the one of before, where it is made of the same."""
@@ -218,6 +218,8 @@ def make_site_model(
             sheets[file], links[file] = Sheet(Drawn(), Names()), {}
     evidence = read_evidence(library, build_cache.records)
     spanish, banks = read_words(), read_banks(library.root)
+    known = build_cache.prover.proofs if build_cache.prover else {}
+    prover = build_cache.prover = open_prover(library, sources, links_id, known)
     return SiteModel(
         book=book,
         sheets=sheets,
@@ -241,7 +243,7 @@ def make_site_model(
         asked=questions_by_note(banks),
         played=read_played(library),
         words=Words(spanish.all, spanish.scripts, spanish.records),
-        proofs=prove(library, sources, banks, links_id, build_cache.proofs),
+        proofs=prove(library, banks, prover),
         links_id=links_id,
         content_id=content_id,
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from readerkit.app.folders import read_at_most
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
 from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import code_today
+from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.resolved_notes import Sources
@@ -20,37 +21,56 @@ Proofs = dict[tuple[str, str], Proof]
 """By the digest of what they are held against, and the key of a claim."""
 
 
-def prove(
-    library: Library,
-    sources: Mapping[str, Sources],
-    banks: Iterable[Bank],
-    links_id: str,
-    known: Proofs,
-) -> dict[str, list[tuple[Sentence, Proof]]]:
-    """Return the claims of what has a page, held, by the id of what they stand in.
+@dataclass(slots=True)
+class Prover:
+    """Holds sentences against one state of code and records, each of them once."""
 
-    ``known`` are the proofs of before, and afterwards those of now: ``links_id`` is the
-    digest of all code that the site shows.
+    held_against: str
+    """The digest of all that."""
+    ground: Ground
+    before: Proofs
+    """What another prover found."""
+    proofs: Proofs = field(default_factory=dict)
+
+    def held(self, entry: Claimable) -> list[tuple[Sentence, Proof]]:
+        """Return the claims of an entry, each as it is held."""
+        found = []
+        for each in sentences(entry):
+            key = self.held_against, each.key
+            proof = self.proofs.get(key) or self.before.get(key)
+            self.proofs[key] = proof = proof or hold(each.claim, self.ground)
+            found.append((each, proof))
+        return found
+
+
+def open_prover(
+    library: Library, sources: Mapping[str, Sources], links_id: str, before: Proofs
+) -> Prover:
+    """Return what holds the sentences of a book, and knows what was found ``before``.
+
+    ``links_id`` is the digest of all code that the site shows.
     """
     ground = replace(
         open_ground(library),
         open=lambda each: sources.get(each.name) or library.sources(each),
     )
-    held_against = f"{links_id} {_evidence_id(library)}"
-    found: dict[str, list[tuple[Sentence, Proof]]] = {}
-    now: Proofs = {}
+    return Prover(f"{links_id} {_evidence_id(library)}", ground, before)
+
+
+def prove(
+    library: Library, banks: Iterable[Bank], prover: Prover
+) -> dict[str, list[tuple[Sentence, Proof]]]:
+    """Return the claims of what has a page, held, by the id of what they stand in."""
     book = library.book
     entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
     entries += [*book.concepts.values(), *book.tours.values()]
     entries += read_chapters(library.root)
     entries += [each for bank in banks for each in bank.questions.values()]
+    found: dict[str, list[tuple[Sentence, Proof]]] = {}
     for entry in entries:
-        for each in sentences(entry):
-            key = held_against, each.key
-            now[key] = known.get(key) or hold(each.claim, ground)
-            found.setdefault(entry.id, []).append((each, now[key]))
-    known.clear()
-    known.update(now)
+        if held := prover.held(entry):
+            found.setdefault(entry.id, []).extend(held)
+    prover.before = {}  # what nobody says any more is forgotten
     return found
 
 

@@ -10,7 +10,7 @@ import mimetypes
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
@@ -42,14 +42,18 @@ from readerkit.site.http import (
     said_of,
 )
 from readerkit.site.inputs import Inputs
+from readerkit.site.open_pages import OpenPages
 from readerkit.site.quiz_forms import Form, QuizDesk
 from readerkit.site.read_notes import ReadNotes
 from readerkit.site.run_page import run_html
+from readerkit.site.saved_notes import NotesOfPages, saved_notes
 from readerkit.site.write_note import answer_note, choices, script_of
 from readerkit.system.private_files import make_folder
 from readerkit.system.status import Status
 from readerkit.xref.links import File
 
+FIRST_S = 0.02
+"""What pages are told goes out before a build takes the processor."""
 TRIES = 5
 """Builds for one change, where somebody writes faster than the site is made."""
 _LIVE = '<script src="/-/live.js" data-build="{build}" data-looks="{looks}"></script>\n'
@@ -61,7 +65,7 @@ _HTML = "text/html"
 
 
 class Server:
-    """The site in memory, who listens for changes, and what was read."""
+    """The site in memory, the pages that are open, and what was read."""
 
     def __init__(self, inputs: Inputs, book: Path | None) -> None:
         self.inputs = inputs
@@ -76,10 +80,8 @@ class Server:
         """What makes a page follow: it names the build that the page is of."""
         self.state = ""
         """The build and what is wrong since, as open pages are told it."""
-        self.listeners: dict[asyncio.Queue[str], str] = {}
-        """Who is told of changes, and which page is open there."""
+        self.open_pages = OpenPages()
         self.read_notes = ReadNotes(inputs.mine.parent / "read.json")
-        self.closing = False
         self.desk = QuizDesk(book)
 
     def build(self, status: Status | None = None) -> None:
@@ -104,7 +106,7 @@ class Server:
                 break
         if fault:
             raise fault
-        for page in set(self.listeners.values()) & files.keys():
+        for page in self.open_pages.addresses() & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
         self.files, self.marks = files, marks
         assert self.build_cache.model is not None  # it was just made
@@ -138,14 +140,22 @@ class Server:
         ):
             if not changes and not is_new:
                 continue
+            if changes and not is_new:
+                paths = {Path(path) for _, path in changes}
+                saved = await asyncio.to_thread(self.saved, paths)
+                for page, notes in saved.items():
+                    self.open_pages.tell(json.dumps({"notes": notes}), page)
+                await asyncio.sleep(FIRST_S)
             await asyncio.to_thread(self.build_again if changes else self.catch_up)
             is_new = False
-            for listener in list(self.listeners):
-                listener.put_nowait(self.state)
+            self.open_pages.tell(self.state)
 
-    def close(self) -> None:
-        """Have open event streams end."""
-        self.closing = True
+    def saved(self, paths: Iterable[Path]) -> NotesOfPages:
+        """Return the notes that open pages can show before the site is made anew."""
+        try:
+            return saved_notes(paths, self.inputs, self.build_cache)
+        except Exception:  # whatever it is, the build behind it says so
+            return {}
 
     # --- what is asked for ---
 
@@ -199,23 +209,12 @@ class Server:
 
     async def changes(self, request: Request) -> Response:
         """Answer with the state now and after each change, while the page is open."""
+        page = _address(unquote(request.query_params.get("page", ""))[1:])
         return StreamingResponse(
-            self._events(_address(unquote(request.query_params.get("page", ""))[1:])),
+            self.open_pages.listen(page, self.state),
             media_type="text/event-stream",
             headers=HEADERS,
         )
-
-    async def _events(self, page: str) -> AsyncIterator[str]:
-        listener: asyncio.Queue[str] = asyncio.Queue()
-        self.listeners[listener] = page
-        try:
-            yield f"retry: 500\ndata: {self.state}\n\n"
-            while not self.closing:
-                with contextlib.suppress(TimeoutError):
-                    said = await asyncio.wait_for(listener.get(), 0.5)
-                    yield f"data: {said}\n\n"
-        finally:
-            del self.listeners[listener]
 
     async def what_was_read(self, _: Request) -> Response:
         """Answer with the ids that this reader has read, in whichever browser."""
@@ -338,4 +337,4 @@ def serve(inputs: Inputs, book: Path | None, port: int) -> None:
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
-        SignalServer(config, server.close).run(sockets=[listener])
+        SignalServer(config, server.open_pages.close).run(sockets=[listener])

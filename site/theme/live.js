@@ -57,6 +57,18 @@
       Promise.resolve(window.readerkit && window.readerkit.pending).then(function () { location.reload(); });
     });
   }
+  function take(notes) { // they come before the build that they are of
+    shown = shown.then(function (before) {
+      Object.keys(notes).forEach(function (id) {
+        const made = document.createElement("template"), part = document.getElementById(id);
+        made.innerHTML = notes[id];
+        const text = made.content.firstElementChild.innerHTML;
+        if (part && text !== before.texts.get(id)) change(part, text);
+        before.texts.set(id, text);
+      });
+      return before;
+    });
+  }
   function tell(fault) {
     let box = document.getElementById("fault");
     if (!box) {
@@ -72,6 +84,7 @@
   }
   new EventSource("/-/changes?page=" + encodeURIComponent(location.pathname)).addEventListener("message", function (event) {
     const said = JSON.parse(event.data);
+    if (said.notes) return take(said.notes);
     tell(said.fault);
     follow(said.build);
   });

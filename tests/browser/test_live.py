@@ -117,6 +117,34 @@ def test_the_text_of_a_note_changes_where_it_stands(book, page):
     assert is_same_document(page)
 
 
+def test_words_stand_in_the_page_before_the_site_is_whole(book, page):
+    changed = ANNOTATIONS.replace("One switch picks it.", "One flag does.")
+    broken = changed.replace('section: "3"', 'section: "99"')
+    book.path("sample/linear.yaml").write_text(broken)
+    page.locator(".code .note").get_by_text("One flag does.").wait_for()
+    page.get_by_role("alert").get_by_text("99").wait_for()
+    assert is_same_document(page)
+    book.path("sample/linear.yaml").write_text(changed)
+    page.get_by_role("alert").wait_for(state="hidden")
+    expect(page.locator(".code .note").get_by_text("One flag does.")).to_have_count(1)
+    assert is_same_document(page)
+
+
+def test_spanish_words_stand_in_the_page_when_they_are_saved(book, page):
+    sidecar = book.path("sample/linear.es.yaml")
+    sidecar.write_text("close:\n  decision: Un interruptor.\n")
+    page.locator(".code .note [lang=es]").get_by_text("Un interruptor.").wait_for(
+        state="attached"
+    )
+    page.wait_for_load_state("networkidle")
+    page.evaluate("window.sameDocument = true")
+    sidecar.write_text("close:\n  decision: Una bandera.\n")
+    page.locator(".code .note [lang=es]").get_by_text("Una bandera.").wait_for(
+        state="attached"
+    )
+    assert is_same_document(page)
+
+
 def test_what_was_unfolded_stays_so(book, page):
     page.locator("#close details summary").first.click()
     changed = ANNOTATIONS.replace("Half the bytes.", "Half of them.")

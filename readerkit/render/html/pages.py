@@ -17,11 +17,12 @@ from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked
 from readerkit.render.html.chapter import chapter_lines, chapter_page, chapter_title
+from readerkit.render.html.code_with_notes import CUT, code_with_notes
 from readerkit.render.html.drift_page import drift_page
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_examples import Examples, headings
 from readerkit.render.html.estimate_page import estimate_page
-from readerkit.render.html.file_page import FilePage, code_html, file_page
+from readerkit.render.html.file_page import file_page
 from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
@@ -46,7 +47,6 @@ from readerkit.xref.links import File
 
 MOST_IN_BAR = 3
 """Upstreams that the bar names one by one; of more, each page of files names all."""
-_CUT = "\x00"  # no note holds it: it would be spelt out
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,36 +315,12 @@ def _source_page(
             site=site,
             place=place,
             outline=outline(model, file),
-            body=Markup(_CUT),
+            body=Markup(CUT),
         )
-        head, _, tail = text.encode("utf-8", "replace").partition(_CUT.encode())
+        head, _, tail = text.encode("utf-8", "replace").partition(CUT.encode())
         return head + body + tail
 
     around = model.content_id if model.notes_in(file) else ""
     ran = model.ran.get(file)
     made_of = (templates.digest, site, model.links_id, around, ran, place)
     return Page(addresses.source_page(*file), made_of, render)
-
-
-def code_with_notes(
-    model: SiteModel, templates: Templates, site: Site, file: File, values: FilePage
-) -> bytes:
-    """Return a file's lines, each note after the last line that it covers.
-
-    So it never stands between its own lines; of two that end together the inner one
-    comes first.
-    """
-    lines = code_html(model, file, values)
-    if values.notes:
-        text = templates.render(
-            "notes.html", values.address, values, site=site, cut=Markup(_CUT)
-        )
-        asides = text.encode("utf-8", "replace").split(_CUT.encode())
-        in_order = sorted(
-            zip(values.notes, asides[:-1], strict=True),
-            key=lambda each: (each[0].last, -each[0].first),
-        )
-        count = len(lines)  # none, where the file was not fetched
-        for view, aside in reversed(in_order):
-            lines.insert(min(view.last, count), aside.strip() + b"\n")
-    return b"".join(lines)
