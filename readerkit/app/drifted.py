@@ -205,6 +205,7 @@ def _reanchored(
     after = moves.after
     anchor = moves.anchor(note.anchor)
     is_sure = anchor is not None or carried.status != "unsure"
+    chance = max(carried.confidence, SURE) if is_sure else carried.confidence
     if anchor is None and carried.to is None:
         status: Status = "gone" if carried.status == "gone" else "unsure"
         return _row(note, status, locked, None, carried)
@@ -217,7 +218,8 @@ def _reanchored(
         reason = f"{problem}; no anchor names these lines: {error.reason}"
         found = dataclasses.replace(carried, reason=reason)
         return _row(note, "unsure", locked, carried.to, found)
-    row = _row(note, "unsure", locked, to, carried)
+    found = dataclasses.replace(carried, confidence=chance)
+    row = _row(note, "unsure", locked, to, found)
     names = moves.renames(locked.span, to)
     if _is_same_code(to, locked, after):
         row = dataclasses.replace(row, status="moved")

@@ -16,6 +16,8 @@ from readerkit.drift.text import Tree
 
 _COMMON = 60
 """A line that stands in more places says nothing about where something went."""
+_FEW = 4
+"""So many files at most are said to hold some lines."""
 Hits = dict[bytes, list[tuple[str, int]]]
 
 
@@ -116,6 +118,19 @@ class Corpus:
                     found[key].append((path, number))
         for key in keys:
             self.hits[key] = found.get(key, [])
+
+    def holders(self, path: str, first: int, last: int) -> list[str]:
+        """Return the new files that hold most of some lines which were looked for.
+
+        Lines are numbered from 1.
+        """
+        side = self.old_side(path)
+        votes: dict[str, float] = defaultdict(float)
+        for key in {*side.text.keys[first - 1 : last]} if side else ():
+            places = self.hits.get(key, [])
+            for other in {other for other, _ in places}:
+                votes[other] += rarity(len(places)) * self.weight(key)
+        return sorted(votes, key=lambda other: (-votes[other], other))[:_FEW]
 
 
 def rarity(count: int) -> float:

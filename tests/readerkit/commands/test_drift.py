@@ -280,3 +280,60 @@ def test_code_that_lives_is_compared_with_a_revision_of_its_repository(kept):  #
     done = kept("drift", "--to", "nowhere")
     assert done.code == 1
     assert "no revision 'nowhere' can be had" in done.err
+
+
+TOTAL = """\
+
+
+def total(rows, key):
+    result = 0
+    for row in rows:
+        result += row[key]
+    return result
+"""
+SUM_OF = '''\
+"""Sums."""
+
+
+def sum_of(rows, key):
+    result = 0
+    for row in rows:
+        if key in row:
+            result += row[key]
+    return result
+'''
+WHERE = {
+    "total": {"lib/linear.py": SAMPLE + TOTAL, "lib/sums.py": None},
+    "sum_of": {"lib/linear.py": SAMPLE, "lib/sums.py": SUM_OF},
+}
+
+
+@pytest.mark.parametrize("names", [("total", "sum_of"), ("sum_of", "total")])
+def test_what_moved_was_renamed_and_wrapped_is_followed_both_ways(
+    tmp_path, capsys, names
+):
+    was, now = names
+    homes = {"total": "lib/linear.py", "sum_of": "lib/sums.py"}
+    rows = [
+        {"id": "all", "at": {"file": homes[was], "symbol": was}},
+        {
+            "id": "loop",
+            "at": {"file": homes[was], "symbol": was, "code": "for row in rows: ..."},
+        },
+    ]
+    about = {"kind": "note", "title": "A sum", "text": "It adds."}
+    notes = [row | about | {"concepts": ["all-reduce"]} for row in rows]
+    files = {path: text for path, text in WHERE[was].items() if text}
+    book = make_book(tmp_path, files=files, annotations=yaml.safe_dump(notes))
+    desk = Desk(book, capsys)
+    assert desk("annotate", "--update-lock").code == 0
+    there = {path: text for path, text in WHERE[now].items() if text or path in files}
+    _, found = desk.statuses(desk.commit(there, "v2"))
+    assert {name: row["status"] for name, row in found.items()} == {
+        "all": "edited",
+        "loop": "edited",
+    }
+    for row in rows:
+        at = row["at"] | {"file": homes[now], "symbol": now}
+        assert found[row["id"]]["anchor"] == at
+        assert found[row["id"]]["confidence"] >= 0.92
