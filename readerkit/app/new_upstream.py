@@ -15,6 +15,11 @@ from readerkit.model.code_languages import ENDINGS, LANGUAGES
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.here import living_files, top_of
+from readerkit.upstreams.licence_text import (
+    LICENCE_FILES,
+    licence_files,
+    licence_of,
+)
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package, Wheel
 from readerkit.wording.next_command import typed
@@ -24,18 +29,6 @@ Read = Callable[[TreePath], bytes]
 _PACKAGE = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(==(?P<version>[A-Za-z0-9._+!-]+))?"
 )
-_LICENCES = ("LICENSE*", "LICENCE*", "COPYING*")
-_TERMS = {
-    "Apache-2.0": "Apache License",
-    "MIT": "Permission is hereby granted, free of charge",
-    "BSD-3-Clause": "Neither the name",
-    "BSD-2-Clause": "Redistribution and use in source and binary forms",
-    "MPL-2.0": "Mozilla Public License",
-    "AGPL-3.0-or-later": "GNU AFFERO GENERAL PUBLIC LICENSE",
-    "LGPL-3.0-or-later": "GNU LESSER GENERAL PUBLIC LICENSE",
-    "GPL-3.0-or-later": "GNU GENERAL PUBLIC LICENSE",
-}
-"""Words that a licence's own text is known by, the telling ones first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +112,7 @@ def from_address(
         git.create_repository(Path(folder), url)
         commit = CommitId(git.remote_head(Path(folder)))
     wanted = tuple(include) or every_ending()
-    asked = Upstream(name, name, (*wanted, *_LICENCES), url=url, commit=commit)
+    asked = Upstream(name, name, (*wanted, *LICENCE_FILES), url=url, commit=commit)
     files = list_files(asked, store, sources=("git",), report=_quiet)
     licence = _licence(files, store, name)
     files = {
@@ -219,23 +212,16 @@ def _kept(
 
 
 def _licence(files: dict[TreePath, BlobId], store: BlobStore, name: str) -> Licence:
-    found = [
-        path for path in sorted(files) if Upstream("x", "x", _LICENCES).includes(path)
-    ]
+    found = licence_files(files)
     if not found:
         raise ReaderkitError(
             f"{name}: no file LICENSE, LICENCE or COPYING at its top: whose text it is "
             "has to stand in the book; write upstreams.yaml by hand, or clone it and "
             + typed("init", "THE CLONE")
         )
-    text = (store.read(files[found[0]]) or b"").decode("utf-8", "replace")
-    flat = " ".join(text.split())
-    spdx = next((k for k, words in _TERMS.items() if words in flat), "NOASSERTION")
-    said = re.search(
-        r"Copyright\s+(?:\(c\)\s*|©\s*)?[\d,\s-]*(?P<who>[^\n]+)", text, re.I
-    )
-    who = said["who"].strip(" .") if said and spdx != "Apache-2.0" else ""
-    return Licence(spdx, found[0], who[:80] or f"the authors of {name}")
+    path = TreePath(found[0])
+    text = (store.read(files[path]) or b"").decode("utf-8", "replace")
+    return licence_of(text, path, name)
 
 
 def _quiet(line: str) -> None:

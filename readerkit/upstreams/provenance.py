@@ -42,6 +42,15 @@ def write_provenance(
         write_atomically(path.with_suffix(".licence"), licence, cached=True)
 
 
+def read_licence(upstream: Upstream, store: BlobStore) -> str:
+    """Return the licence text that came with an upstream; empty where none is kept."""
+    try:
+        kept = _path(upstream, store).with_suffix(".licence").read_bytes()
+    except OSError:
+        return ""
+    return kept.decode("utf-8", "replace")
+
+
 def forget_provenance(upstream: Upstream, store: BlobStore) -> None:
     """Remove what was noted of an upstream that is in the cache no more."""
     path = _path(upstream, store)

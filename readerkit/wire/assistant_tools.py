@@ -17,6 +17,7 @@ from readerkit.app.cited_lines import SourceLines
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
+from readerkit.app.quoted_rights import licence_said
 from readerkit.app.records import read_evidence
 from readerkit.claims.check_wording import say_check
 from readerkit.claims.hold import hold
@@ -109,7 +110,7 @@ class AssistantTools:
                 for name in TEXT_FIELDS
                 if (text := getattr(note, name))
             },
-            **_place(sources, found.span),
+            **_place(library, sources, found.span),
             "symbol": found.symbol,
             "state": found.state,
             "concepts": list(note.concepts),
@@ -151,7 +152,7 @@ class AssistantTools:
                     if len(found) < _at_most(limit):
                         line = row.strip()[:MAX_COLUMNS]
                         found.append({"path": path, "line": number, "code": line})
-        return {**_rights(chosen), "found": found, "more": count - len(found)}
+        return {**_rights(library, chosen), "found": found, "more": count - len(found)}
 
     def resolve_anchor(
         self,
@@ -179,7 +180,7 @@ class AssistantTools:
             )
         sources = library.sources(library.book.upstreams[home])
         span = resolve(anchor, sources.file(anchor.file))
-        return {"anchor": plain, **_place(sources, span)}
+        return {"anchor": plain, **_place(library, sources, span)}
 
     def compare(self, comparison: str = "") -> Answer:
         """Say what a mini did beside its upstream, by the record of a run; or list all.
@@ -288,16 +289,15 @@ def _at_most(limit: int) -> int:
     return min(max(limit, 1), MAX_FOUND)
 
 
-def _rights(upstream: Upstream) -> Answer:
+def _rights(library: Library, upstream: Upstream) -> Answer:
     """Return whose source is quoted, at which commit, under which terms."""
-    terms = upstream.licence
-    said = f"{terms.spdx}, {terms.holder}" if terms else "that of the book"
+    said = licence_said(library, upstream)
     return {"upstream": upstream.name, "pin": upstream.pin, "licence": said}
 
 
-def _place(sources: Sources, span: Span) -> Answer:
+def _place(library: Library, sources: Sources, span: Span) -> Answer:
     """Return lines with their numbers, no more than anyone reads."""
-    found = {**_rights(sources.upstream), "path": span.path}
+    found = {**_rights(library, sources.upstream), "path": span.path}
     found |= {"first": span.first, "last": span.last}
     if link := sources.upstream.permalink(span):
         found["link"] = link

@@ -15,7 +15,14 @@ import pytest
 import yaml
 
 from tests.event_loops import run_apart
-from tests.helpers import ANNOTATIONS, ROOT, run_process, write_files
+from tests.helpers import (
+    ANNOTATIONS,
+    ROOT,
+    make_repository,
+    run_process,
+    write_files,
+)
+from tests.readerkit.commands.test_init import APP
 from tests.terminals import WAIT_S
 
 pytest.importorskip("mcp", reason="pip install 'readerkit-distributed[mcp]'")
@@ -28,6 +35,12 @@ CLAIMED = ANNOTATIONS.replace(
     "    - {says: One switch picks it, stands: {file: lib/linear.py, "
     'symbol: Linear.forward, code: "if self.sequence_parallel: ..."}}\n',
 )
+MIT = """The MIT License
+
+Copyright (c) 2024 Ada Reader
+
+Permission is hereby granted, free of charge, to any person.
+"""
 
 
 def ask(*calls: tuple[str, dict[str, Any]], book: str = "") -> list[Any]:
@@ -106,6 +119,38 @@ def test_code_is_searched_and_anchors_resolve_or_say_what_they_could_mean(locked
     assert (lines["first"], lines["last"]) == (21, 24)
     assert "2 matches for 'self.group'" in several
     assert "../etc/passwd" in outside and "got nothing to look for" in empty
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("LICENSE", MIT, "MIT, Ada Reader (LICENSE of the repository)"),
+        (
+            "COPYING.md",
+            "Ask me.",
+            "that of COPYING.md of the repository, which is none that is known by its "
+            "text",
+        ),
+        (
+            "README",
+            "Hello.",
+            "none was found: the repository has no file LICENSE, LICENCE or COPYING at "
+            "its top",
+        ),
+    ],
+)
+def test_a_book_of_ones_own_says_where_its_licence_is(tmp_path, file, text, said):
+    root = tmp_path / "thing"
+    make_repository(root, {"src/app.py": APP, file: text})
+    book = str(root / "book")
+    made = run_process("init", str(root), "--no-site")
+    assert made.code == 0, made.stderr
+    [found, note] = ask(
+        ("search_code", {"text": "def ", "upstream": "thing"}),
+        ("read_note", {"id": "first-note"}),
+        book=book,
+    )
+    assert (found["licence"], note["licence"]) == (said, said)
 
 
 def test_an_argument_that_a_tool_does_not_know_is_refused(locked):
