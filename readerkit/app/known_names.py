@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from readerkit.app.folders import PACKAGE, shipped_book
 from readerkit.app.mini_names import ALIASES, SAYS
+from readerkit.model.language import LANGUAGES
 
 Given = Mapping[str, Any]
 """What stands on the line already, by parameter."""
@@ -163,6 +165,68 @@ def quiz_questions(book: Path | None, given: Given) -> Names:
                 yield question.id, question.type
 
 
+def quiz_kinds(book: Path | None, given: Given) -> Names:
+    """Yield the kinds of questions that the quiz on the line has, or all quizzes."""
+    for kind in dict.fromkeys(says for _, says in quiz_questions(book, given)):
+        yield kind, "kind"
+
+
+def noted_files(book: Path | None, given: Given) -> Names:
+    """Yield the files that notes are on."""
+    for file in dict.fromkeys(a.anchor.file for a in _open(book).annotations.values()):
+        yield file, "file"
+
+
+def revisions(book: Path | None, given: Given) -> Names:
+    """Yield branches and tags of the repository that a book of it stands in."""
+    from readerkit.upstreams.here import refs_of, top_of
+
+    upstreams = _open(book).upstreams
+    on = given.get("upstream") or next(iter(upstreams))
+    if upstreams[on].is_living:
+        for ref in refs_of(top_of(book or shipped_book())):
+            yield ref, "revision"
+
+
+def sources(book: Path | None, given: Given) -> Names:
+    """Yield the kinds of sources that files are fetched from."""
+    yield from (("git", "the repository"), ("installed", "a package installed here"))
+    yield "package", "a release of the package index"
+
+
+def priced_gpus(book: Path | None, given: Given) -> Names:
+    """Yield what the price file has a price for."""
+    yield from {price.gpu: price.vendor for price in _prices()}.items()
+
+
+def vendors(book: Path | None, given: Given) -> Names:
+    """Yield whose machines the price file has."""
+    yield from ((name, "vendor") for name in dict.fromkeys(p.vendor for p in _prices()))
+
+
+def languages(book: Path | None, given: Given) -> Names:
+    """Yield the languages that notes may be in."""
+    yield from ((name, "") for name in LANGUAGES)
+
+
+def _prices() -> Any:
+    from readerkit.app.catalog import load_prices
+    from readerkit.app.own_rows import OwnRows
+
+    return load_prices(None, OwnRows())
+
+
+def _words(module: str, *constants: str) -> Find:
+    """Return what yields the words of an estimate, each list of them a constant."""
+
+    def find(book: Path | None, given: Given) -> Names:
+        of = import_module(f"readerkit.estimate.{module}")
+        for constant in constants:
+            yield from ((name, "") for name in getattr(of, constant))
+
+    return find
+
+
 def _catalog(kind: str, says: str) -> Find:
     """Return what yields the entries of the catalog that estimates know."""
 
@@ -209,17 +273,38 @@ def _open(book: Path | None) -> Any:
 
 _BY_NAME = (
     *(annotate, upstreams, notes, concepts, minis, compared, beside, faulty),
-    *(proved, phases, labs, paths, tours, rebuilt),
+    *(proved, phases, labs, paths, tours, rebuilt, revisions, sources, vendors),
+    *(languages,),
 )
 KINDS: dict[str, Find] = {
     **{find.__name__: find for find in _BY_NAME},
     "quiz-topics": quiz_topics,
     "quiz-objectives": quiz_objectives,
     "quiz-questions": quiz_questions,
+    "quiz-kinds": quiz_kinds,
+    "noted-files": noted_files,
+    "priced-gpus": priced_gpus,
     "note-topics": note_topics,
     "models": _catalog("models", "model"),
     "gpus": _catalog("gpus", "GPU"),
     "clusters": _catalog("clusters", "cluster"),
     "runs": _catalog("runs", "published run"),
+    "algorithm": _words("collectives", "ALGORITHMS"),
+    "attention": _words("flops", "ATTENTION"),
+    "baseline": _words("compression", "BASELINES"),
+    "convention": _words("reports", "CONVENTIONS"),
+    "cp-kind": _words("layout", "CP_KINDS"),
+    "cpu": _words("nccl", "OVERHEAD_US"),
+    "expert-weights": _words("states", "WEIGHTS"),
+    "link": _words("nccl", "LINKS"),
+    "norm": _words("shape", "NORMS"),
+    "offload": _words("states", "OFFLOAD"),
+    "operation": _words("nccl", "RINGS"),
+    "operations": _words("collectives", "OPERATIONS"),
+    "precision": _words("states", "PRECISIONS"),
+    "recompute": _words("activations", "RECOMPUTE", "MODULES"),
+    "recompute-whole": _words("flops", "RECOMPUTE"),
+    "schedule": _words("pipeline", "SOURCES"),
+    "weights": _words("states", "WEIGHTS"),
 }
 """What a parameter may ask to be completed."""

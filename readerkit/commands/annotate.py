@@ -9,6 +9,7 @@ import click
 
 from readerkit.commands.options import (
     book_option,
+    chosen_notes_options,
     json_option,
     lang_option,
     pager_option,
@@ -50,21 +51,13 @@ KINDS = {
 @click.argument(
     "note_id", metavar="[ID]", required=False, shell_complete=names("notes")
 )
-@click.option(
-    "--concept", metavar="ID", help="Only on it.", shell_complete=names("concepts")
-)
-@click.option("--topic", help="Only of this file.", shell_complete=names("note-topics"))
+@chosen_notes_options
 @click.option("--mini", help="Only beside this mini.", shell_complete=names("minis"))
-@click.option(
-    "--kind", type=click.Choice(["citation", "note", "pitfall"]), help="Only such."
-)
 @click.option(
     "--start",
     type=click.Choice(["core", "trainer", "layers"]),
     help="Only what speaks of this: core alone, the stock trainer, the default layers.",
 )
-@click.option("--file", metavar="PATH", help="Only in files so called, or a pattern.")
-@click.option("--grep", "text", metavar="TEXT", help="Only those that say this.")
 @click.option("--tour", help="One after the other.", shell_complete=names("tours"))
 @click.option("--check", is_flag=True, help="Fail on anything wrong in the book.")
 @click.option(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.job_options import job_options
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.group import NamingGroup
@@ -18,7 +19,6 @@ from readerkit.wording.next_command import typed
 if TYPE_CHECKING:
     from readerkit.budget import Ceilings, Job, Reservation
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_RECORD = Path("experiments") / "35-cloud-budget.md"
 
 
@@ -41,45 +41,6 @@ def budget() -> None:
             --confirm-price 0.35 -- sky launch -c lab-02 --yes --down lab-02.yaml
         readerkit budget ledger --export
     """
-
-
-def job_options(command: Command) -> Command:
-    """Add the options that describe what is rented."""
-    for option in reversed(
-        (
-            click.option("--gpu", required=True, help="Which, as in the price file."),
-            click.option("--vendor", default="runpod", help="Whose (default runpod)."),
-            click.option(
-                "--kind",
-                type=click.Choice(["spot", "on-demand"]),
-                default="spot",
-                help="spot (default) or on-demand.",
-            ),
-            click.option(
-                "--cloud",
-                type=click.Choice(["community", "secure"]),
-                help="Whose machines (default: the dearer).",
-            ),
-            click.option("--instances", type=int, default=1, help="How many GPUs (1)."),
-            click.option(
-                "--hours", required=True, help="All hours that are paid, with set-up."
-            ),
-            click.option("--setup-hours", default="0", help="How many of them set-up."),
-            click.option("--lab", help="The lab that it is for: 02."),
-            click.option(
-                "--prices",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Your own price file, instead of the one that ships.",
-            ),
-            click.option(
-                "--confirm-price",
-                metavar="USD",
-                help="What a GPU costs for an hour today, where the file is too old.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
 
 
 def _today() -> date:

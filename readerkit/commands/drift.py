@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     metavar="REVISION|RELEASE|PATH",
     help="The other revision: a folder, DIR@REV (a commit of a git directory), a "
     "release, a tag; by default the newest release, or a work tree as it is.",
+    shell_complete=names("revisions", also="dir"),
 )
 @click.option(
     "--apply",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     "old",
     metavar="PATH",
     help="With --spans: where the lines are, a folder or DIR@REV.",
+    shell_complete=names("", also="dir"),
 )
 @json_option
 @book_option

@@ -24,13 +24,14 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
+from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
 
 
 @click.command(cls=EstimateCommand)
-@click.argument("operation", required=False)
+@click.argument("operation", required=False, shell_complete=names("operations"))
 @click.argument("size", type=SIZE, required=False)
 @OptionGroup(
     count("ranks", "Ranks of the collective."),

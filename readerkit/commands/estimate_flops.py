@@ -10,6 +10,7 @@ from readerkit.commands.estimate_options import model_options, need_shape, refus
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand, count, gpu, real, word
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
+from readerkit.terminal.completing import names
 
 _ALONE = frozenset(("batch", "sequence", "recompute", "attention", "tokens"))
 
@@ -19,7 +20,12 @@ _ALONE = frozenset(("batch", "sequence", "recompute", "attention", "tokens"))
 @OptionGroup(
     count("batch", "Sequences in a step.", required=True),
     count("sequence", "Tokens in one (2048)."),
-    word("recompute", "none (default), selective or full.", "none"),
+    word(
+        "recompute",
+        "none (default), selective or full.",
+        "none",
+        shell_complete=names("recompute-whole"),
+    ),
     word("attention", "full (default, as the papers) or causal: half.", "full"),
     count("gpus", "How many work on the step."),
     gpu("Which, for its peak: h100-80gb."),

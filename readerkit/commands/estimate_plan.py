@@ -62,12 +62,14 @@ if TYPE_CHECKING:
         "Schedules to try, with commas, or all of gpipe, 1f1b, interleaved, zb-h1, "
         "zb-h2, zb-interleaved, zb-v, dualpipe (default 1f1b,interleaved).",
         "1f1b,interleaved",
+        shell_complete=names("schedule", several=True),
     ),
     option(
         Several(click.STRING),
         "offload",
         "Offloads to try, with commas, or all (default none).",
         "none",
+        shell_complete=names("offload", several=True),
     ),
     option(
         Several(COUNT),

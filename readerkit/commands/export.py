@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.commands.options import book_option, chosen_notes_options
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
@@ -62,15 +62,7 @@ class _Leaving:
 @click.option("--markdown", type=FILE, metavar="FILE", help="One file to be read.")
 @click.option("--sarif", type=FILE, metavar="FILE", help="For tools of code review.")
 @click.option("--tour", help="One tour, in its order.", shell_complete=names("tours"))
-@click.option("--topic", help="Only of this file.", shell_complete=names("note-topics"))
-@click.option(
-    "--concept", metavar="ID", help="Only on it.", shell_complete=names("concepts")
-)
-@click.option(
-    "--kind", type=click.Choice(["citation", "note", "pitfall"]), help="Only such."
-)
-@click.option("--file", metavar="PATH", help="Only in files so called, or a pattern.")
-@click.option("--grep", "text", metavar="TEXT", help="Only those that say this.")
+@chosen_notes_options
 @click.option(
     "--lang", type=click.Choice(LANGUAGES), default="en", help="By default English."
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     "--source",
     metavar="git|installed|package|PATH",
     help="Use only this source: a kind of source, or a folder or local repository.",
+    shell_complete=names("sources", also="dir"),
 )
 @click.option(
     "--update-lock",

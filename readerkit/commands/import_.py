@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import book_option, into_option
+from readerkit.commands.options import book_option, into_option, written_topic_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
 from readerkit.wording.numbers import counted
@@ -40,7 +40,7 @@ FILE_OR_FOLDER = click.Path(exists=True, path_type=Path)
     help="What notes are about that do not say it; may be repeated.",
     shell_complete=names("concepts"),
 )
-@click.option("--topic", default="imported", help="The file they go to: <topic>.yaml.")
+@written_topic_option("The file they go to: <topic>.yaml.", "imported")
 @into_option
 @click.option(
     "--any-ref",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, into_option
+from readerkit.commands.options import book_option, into_option, written_topic_option
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
     help="A design decision, how to read the lines, or a trap: by default citation, or "
     "note where the book has no references to cite.",
 )
-@click.option("--topic", help="The file it goes to: <topic>.yaml; by default my-notes.")
+@written_topic_option("The file it goes to: <topic>.yaml; by default my-notes.")
 @into_option
 @click.option(
     "--from",

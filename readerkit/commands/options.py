@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
+from readerkit.terminal.completing import names
 from readerkit.wording import next_command as typed
 
 if TYPE_CHECKING:
@@ -88,6 +89,46 @@ def is_typed(context: click.Context, option: str) -> bool:
     return context.get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
+def written_topic_option(
+    text: str, default: str | None = None
+) -> Callable[[Command], Command]:
+    """Return ``--topic``, the file that notes are written to."""
+    complete = names("note-topics")
+    return click.option("--topic", default=default, help=text, shell_complete=complete)
+
+
+def chosen_notes_options(command: Command) -> Command:
+    """Add the options that choose among the notes of a book."""
+    options = (
+        click.option(
+            "--topic", help="Only of this file.", shell_complete=names("note-topics")
+        ),
+        click.option(
+            "--concept",
+            metavar="ID",
+            help="Only on it.",
+            shell_complete=names("concepts"),
+        ),
+        click.option(
+            "--kind",
+            type=click.Choice(["citation", "note", "pitfall"]),
+            help="Only such.",
+        ),
+        click.option(
+            "--file",
+            metavar="PATH",
+            help="Only in files so called, or a pattern.",
+            shell_complete=names("noted-files"),
+        ),
+        click.option(
+            "--grep", "text", metavar="TEXT", help="Only those that say this."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def json_option(command: Command) -> Command:
     """Add ``--json``, for programs."""
     return click.option(
@@ -101,6 +142,7 @@ def lang_option(command: Command) -> Command:
         "--lang",
         metavar="LANGUAGE",
         help="In another language: es; what is not translated is marked.",
+        shell_complete=names("languages"),
     )(command)
 
 

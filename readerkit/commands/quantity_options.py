@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from readerkit.terminal.completing import names
 
@@ -222,6 +223,13 @@ class ZeroStages(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"got '{value}', expected 0 (ddp), 1, 2 or 3 (fsdp)", param, ctx)
         return ZERO_SPELLINGS[word]
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that are letters and digits."""
+        fitting = (name for name in ZERO_SPELLINGS if name.startswith(incomplete))
+        return [CompletionItem(name) for name in fitting if name.isascii()]
+
 
 class Several(click.ParamType):  # type: ignore[type-arg]
     """Values of one kind with commas between, each once; or ``all``."""
@@ -248,13 +256,19 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
     return click.option(f"--{name}", type=kind, help=text, **more)
 
 
+def word(name: str, text: str, default: Any = None, **more: Any) -> Any:
+    """Return an option that takes a name; the shell completes it if that is known."""
+    complete = names(name, several=name == "recompute")
+    more = {"shell_complete": complete, "metavar": "NAME", **more}
+    return option(str, name, text, default, **more)
+
+
 count, amount, size, rate, real = (
     partial(option, kind) for kind in (COUNT, AMOUNT, SIZE, RATE, REAL)
 )
 """An option for a count, an amount, bytes, bytes a second, a decimal fraction."""
 parameter_count = partial(option, PARAMETERS, "params")
 """The option for how many parameters, without a model."""
-word = partial(option, str, metavar="NAME")
 memory_size = partial(option, MEMORY)
 """An option for the bytes of a GPU."""
 gpu = partial(word, "gpu", shell_complete=names("gpus"))

@@ -43,6 +43,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "kinds",
             multiple=True,
             help="Only this kind, such as numeric; repeatable.",
+            shell_complete=names("quiz-kinds"),
         ),
         click.option(
             "--difficulty",

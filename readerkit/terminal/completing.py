@@ -21,8 +21,12 @@ Named = Iterable[tuple[str, str]]
 """Names, and what to say of each."""
 
 
-def names(what: str) -> Complete:
-    """Return the completer of a kind of names, a key of ``known_names.KINDS``."""
+def names(what: str, *, several: bool = False, also: str = "") -> Complete:
+    """Return the completer of a kind of names, a key of ``known_names.KINDS``.
+
+    Of ``several`` with commas between, the last is completed. Where none fits, the
+    shell completes what is ``also`` taken: a "file" or a "dir".
+    """
 
     def complete(
         context: click.Context, parameter: click.Parameter, incomplete: str
@@ -30,12 +34,15 @@ def names(what: str) -> Complete:
         try:
             from readerkit.app.known_names import KINDS
 
-            found = KINDS[what](_book(context), context.params)
-            return [
-                CompletionItem(name, help=says or None)
+            found = KINDS[what](_book(context), context.params) if what else ()
+            before, comma, last = incomplete.rpartition(",") if several else ("",) * 3
+            start = last if several else incomplete
+            fitting = [
+                CompletionItem(before + comma + name, help=says or None)
                 for name, says in found
-                if name.startswith(incomplete)
+                if name.startswith(start)
             ]
+            return fitting or ([CompletionItem(incomplete, type=also)] if also else [])
         except Exception:  # of whatever kind: see above
             return []
 

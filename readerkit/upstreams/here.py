@@ -53,6 +53,15 @@ def head_of(top: Path) -> str:
         return ""
 
 
+def refs_of(top: Path) -> list[str]:
+    """Return the branches and tags of a repository; none where git tells none."""
+    asked = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags")
+    try:
+        return _git(top, *asked).decode("utf-8", "replace").split()
+    except SourceError:
+        return []
+
+
 def author_of(top: Path) -> str:
     """Return the name that git gives to whoever works here; empty without one."""
     try:

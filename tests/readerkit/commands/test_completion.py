@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, make_book, run, run_process
+from tests.helpers import Result, git, make_book, run, run_process
+from tests.readerkit.commands.test_living import kept  # noqa: F401  a fixture
 from tests.terminals import Terminal
 
 LINES = {
@@ -39,6 +40,41 @@ LINES = {
     "estimate memory --model mixtral-8x7": ["mixtral-8x7b"],
     "estimate memory --gpu h100-8": ["h100-80gb"],
     "estimate plan --cluster dgx-h1": ["dgx-h100"],
+    "annotate --file megatron/core/optimizer/distrib": [
+        "megatron/core/optimizer/distrib_optimizer.py"
+    ],
+    "annotate --lang e": ["en", "es"],
+    "export --file megatron/core/optimizer/distrib": [
+        "megatron/core/optimizer/distrib_optimizer.py"
+    ],
+    "note --topic optim": ["optimizer"],
+    "import --topic optim": ["optimizer"],
+    "fetch --source ins": ["installed"],
+    "quiz list --kind num": ["numeric"],
+    "budget estimate --gpu rtx-4": ["rtx-4090"],
+    "budget run --vendor run": ["runpod"],
+    "budget run --lab 0": ["00", "01", "02", "03", "04"],
+    "estimate memory --zero ": ["0", "ddp", "1", "2", "3", "fsdp", "1/2"],
+    "estimate memory --recompute s": ["selective", "shared_experts"],
+    "estimate memory --recompute core_attn,la": ["core_attn,layernorm"],
+    "estimate flops --recompute s": ["selective"],
+    "estimate memory --norm r": ["rmsnorm"],
+    "estimate memory --precision fp8": ["fp8-13", "fp8lm-7"],
+    "estimate memory --offload opt": ["optimizer-cpu", "optimizer-nvme"],
+    "estimate memory --weights nv": ["nvfp4"],
+    "estimate memory --expert-weights nv": ["nvfp4"],
+    "estimate memory --convention cook": ["cookbook"],
+    "estimate memory --cp-kind u": ["ulysses"],
+    "estimate bubble --schedule zb-h": ["zb-h1", "zb-h2"],
+    "estimate plan --schedule 1f1b,dual": ["1f1b,dualpipe"],
+    "estimate plan --offload none,states-c": ["none,states-cpu"],
+    "estimate comm all-to": ["all-to-all"],
+    "estimate comm --algorithm hier": ["hierarchical"],
+    "estimate comm --baseline bf": ["bf16"],
+    "estimate flops --attention c": ["causal"],
+    "estimate nccl --operation all-g": ["all-gather"],
+    "estimate nccl --link p": ["pci"],
+    "estimate nccl --cpu a": ["amd"],
     "comple": ["completion"],
     "completion in": ["install"],
     "site s": ["serve"],
@@ -106,6 +142,20 @@ def test_options_of_what_a_command_runs_are_completed_as_its_own(name):
 def test_names_are_those_of_the_book_on_the_line(tmp_path):
     book = make_book(tmp_path)
     assert completed(f"annotate --book {book.root} whole") == (["whole-step"], "")
+
+
+def test_a_revision_of_ones_own_repository_is_completed(kept):  # noqa: F811
+    git(kept.root, "branch", "before")
+    git(kept.root, "tag", "v2")
+    book = f"--book {kept.book}"
+    assert completed(f"drift {book} --to bef") == (["before"], "")
+    assert completed(f"drift app {book} --to v") == (["v1", "v2"], "")
+
+
+def test_where_no_name_fits_the_shell_completes_folders(tmp_path):
+    for option in ("--to", "--from"):
+        done = run_process(environment=asked(f"drift {option} ../some"))
+        assert done.out == "dir,../some\n"
 
 
 def test_no_name_needs_the_network_or_heavy_imports(own_memory):
