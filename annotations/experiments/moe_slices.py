@@ -12,17 +12,18 @@ RANKS = 2
 UPSTREAMS = ["megatron"]
 
 dist.init_process_group("gloo")
-seen = {}
-for ep, etp in ((1, 2), (2, 1)):
+seen, torch.cuda.current_device = {}, lambda: "cpu"
+for tp, ep, etp in (1, 1, 2), (1, 2, 1), (2, 1, 1):
     parallel_state.initialize_model_parallel(
+        tp,
         expert_model_parallel_size=ep,
         expert_tensor_parallel_size=etp,
         create_gloo_process_groups=False,
     )
     config = TransformerConfig(
-        num_layers=1, hidden_size=2, num_attention_heads=1, num_moe_experts=2,
-        expert_model_parallel_size=ep, expert_tensor_parallel_size=etp,
-        add_bias_linear=False, use_cpu_initialization=True,
+        tensor_model_parallel_size=tp, expert_model_parallel_size=ep,
+        expert_tensor_parallel_size=etp, num_layers=1, hidden_size=2, num_moe_experts=2,
+        num_attention_heads=2, add_bias_linear=False, use_cpu_initialization=True,
     )  # fmt: skip
     group = parallel_state.get_expert_tensor_parallel_group()
     options = {"bias": False, "is_expert": True, "tp_group": group}
@@ -32,8 +33,8 @@ for ep, etp in ((1, 2), (2, 1)):
     ddp = distributed.DistributedDataParallel(config, settings, layer)
     layer.weight.main_grad.fill_(1.0 + dist.get_rank())  # of this rank's rows alone
     ddp.finish_grad_sync()
-    gradients = [None, None]
+    seen[f"ep{ep}_etp{etp}"] = gradients = [None, None]
     dist.all_gather_object(gradients, layer.weight.main_grad.unique().item())
-    seen[f"ep{ep}_etp{etp}"] = gradients
     parallel_state.destroy_model_parallel()
+print("copies_of_a_whole_expert =", seen.pop("ep1_etp1"))
 print("gradients =", json.dumps(seen))
