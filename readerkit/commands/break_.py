@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from readerkit.app.mini_names import SAYS, one_of
+from readerkit.commands.options import say_whose
 from readerkit.terminal.completing import names
 from readerkit.terminal.run_mini import Forwarding, run_module
 from readerkit.wording.next_command import typed
@@ -38,6 +39,8 @@ def break_(arguments: tuple[str, ...]) -> None:
         readerkit break pipeline send-order --predict 3
     """
     names = [*arguments]
+    if len(names) < 2 or names[0].startswith("-"):  # they are listed
+        say_whose("faults")
     if names and not names[0].startswith("-"):
         names[0] = one_of(list(SAYS), names[0])
     run_module("mini_impls.faults", names, command=typed("break"), asks=True)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, folder_option, is_typed, json_option
+from readerkit.commands.options import (
+    book_option,
+    folder_option,
+    is_typed,
+    json_option,
+    say_whose,
+)
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
@@ -73,6 +79,7 @@ def lab(
     if options and action != "run":
         raise click.UsageError(f"unexpected argument: {options[0]}")
     if number is None:
+        say_whose("labs")
         for each in LABS.values():
             click.echo(f"{each.id}  {each.title}")
         return

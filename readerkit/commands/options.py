@@ -73,6 +73,19 @@ def folder_option(command: Command) -> Command:
     )(command)
 
 
+def say_whose(what: str) -> None:
+    """Say that what is listed is of the book that ships, where another is named."""
+    import os
+    from pathlib import Path
+
+    from readerkit.app.folders import shipped_book
+
+    named = os.environ.get(BOOK_VARIABLE)
+    if named and Path(named).absolute() != shipped_book():
+        whose = f"{what} are those of the book that ships: {named} has none"
+        click.echo(f"readerkit: {whose}", err=True)
+
+
 def _remember(
     context: click.Context, parameter: click.Parameter, place: Path | None
 ) -> Path | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.app.mini_names import SAYS, one_of
-from readerkit.commands.options import json_option
+from readerkit.commands.options import json_option, say_whose
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.as_json import print_json
@@ -87,6 +87,7 @@ def rebuild(
         shown = [each for each in known if of in (None, each.mini)]
         if not shown:
             find_exercise(known, of or "", "")
+        say_whose("sections to rebuild")
         _list(shown, as_json=as_json)
         return
     section = Section.of(find_exercise(known, of, name))

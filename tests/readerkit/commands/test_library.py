@@ -139,6 +139,24 @@ def test_option_goes_before_the_variable(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("command", "what"),
+    [("lab", "labs"), ("rebuild", "sections to rebuild"), ("break", "faults")],
+)
+def test_lists_say_that_they_are_of_the_book_that_ships(
+    tmp_path, monkeypatch, command, what
+):
+    monkeypatch.delenv("READERKIT_BOOK", raising=False)
+    plain = run_process(command)
+    assert (plain.code, plain.err) == (0, "")
+    book = make_book(tmp_path)
+    listed = run_process(command, environment={"READERKIT_BOOK": str(book.root)})
+    assert (listed.code, listed.out) == (0, plain.out)
+    assert listed.err == (
+        f"readerkit: {what} are those of the book that ships: {book.root} has none\n"
+    )
+
+
+@pytest.mark.parametrize(
     ("folder", "code", "message"),
     [
         (
