@@ -54,7 +54,8 @@ def _run(upstream: Upstream, notes: list[SharedNote], say: Say) -> dict[str, Any
     }
     if upstream.url and upstream.commit:
         pinned = {"repositoryUri": upstream.url, "revisionId": upstream.commit}
-        run["versionControlProvenance"] = [pinned]
+        mapped = {"mappedTo": {"uriBaseId": "SRCROOT"}}
+        run["versionControlProvenance"] = [pinned | mapped]
     return run
 
 

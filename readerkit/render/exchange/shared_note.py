@@ -50,7 +50,8 @@ class SharedNote:
     def markdown(self, say: Say) -> str:
         """Return what it says, and what it cites, as Markdown without its title."""
         parts = self.parts(say)
-        rows = [parts[0][1]] if len(parts) == 1 else [f"**{n}.** {t}" for n, t in parts]
+        alone = len(parts) == 1
+        rows = [f"**{n}.** {t}" if n and not alone else t for n, t in parts]
         if cited := [*map(self._cited, self.annotation.references)]:
             rows.append(f"{say('References')}: {'; '.join(cited)}")
         return "\n\n".join(rows)

@@ -146,7 +146,9 @@ def test_sarif_has_a_run_of_the_pinned_commit_with_a_result_for_each_note(locked
     log = json.loads(locked.run("export", "--sarif", "-").out)
     [run] = log["runs"]
     assert log["version"] == "2.1.0"
-    assert run["versionControlProvenance"][0]["revisionId"] == locked.book.commit
+    [pinned] = run["versionControlProvenance"]
+    assert pinned["revisionId"] == locked.book.commit
+    assert pinned["mappedTo"]["uriBaseId"] in run["originalUriBaseIds"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert [rules[r["ruleIndex"]] for r in run["results"]] == ["citation", "note"]
     for result, (path, first, last) in zip(
@@ -169,6 +171,20 @@ def test_markdown_has_the_lines_in_a_fence_that_they_cannot_end(tmp_path, capsys
     done = run(capsys, "export", "--markdown", "-", "--book", str(book.root))
     assert f"`````python\n{text}`````\n\nWords.\n" in done.out
     assert "(MIT, Nobody)" in done.out
+
+
+def test_what_has_no_label_begins_with_its_own_words(tmp_path, capsys):
+    note = (
+        "- id: two\n  at: {file: lib/linear.py, symbol: step}\n  kind: pitfall\n"
+        "  title: Two parts\n  text: Words.\n  cost: A gather.\n"
+        "  concepts: [collectives]\n"
+    )
+    book = make_book(tmp_path, annotations=note)
+    log = run(capsys, "export", "--sarif", "-", "--book", str(book.root)).out
+    [result] = json.loads(log)["runs"][0]["results"]
+    assert result["message"]["markdown"] == (
+        "**Two parts**\n\nWords.\n\n**Cost.** A gather."
+    )
 
 
 def test_filters_choose_what_leaves_and_nothing_is_an_error(locked):
