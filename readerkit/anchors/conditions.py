@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from readerkit.anchors.places import Found, found_at, scopes_of
+from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import ungrouped
 
 Fact = tuple[Node, bool]
@@ -38,6 +40,21 @@ def facts_at(node: Node, scope: Node) -> Iterator[Fact]:
         if above.type in _BLOCKS:
             yield from _before(above, node.start_byte)
         node = above
+
+
+def conditions_in(source: SourceFile, symbol: str | None) -> Iterator[Found]:
+    """Yield what may be true or false in a definition of Python, or in a file.
+
+    Raises:
+        AnchorError: no such definition.
+    """
+    todo = scopes_of(symbol, source) if source.language.is_python else []
+    while todo:
+        node = todo.pop()
+        todo += reversed(node.named_children)
+        if tested := _field(node, "condition"):
+            facts = [*_implied(tested, truth=True), *_implied(tested, truth=False)]
+            yield from (found_at(fact, source) for fact, _ in facts)
 
 
 def _around(above: Node, node: Node) -> Iterator[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from readerkit.anchors import SourceFile, Span
+from readerkit.anchors.conditions import conditions_in
 from readerkit.anchors.propose import propose
 from readerkit.anchors.settings import names_of_defaults
 from readerkit.app.library import Library
@@ -19,13 +21,14 @@ from readerkit.content.resolved_notes import Sources, resolve_each
 from readerkit.errors import AnchorError, ContentFault, ReaderkitError
 from readerkit.wire.open_book import OpenBook, is_file
 from readerkit.wire.source_help import SHOW_NOTE, line_range
+from readerkit.wire.yaml_keys import offered, place_in
 
 MAX_ITEMS = 200
 PATTERNS_S = 1.0
 """For so long patterns are looked for: whoever types waits no longer."""
 _KEYS = (
     *("concepts", "requires", "recurs", "key", "section", "note", "notes", "upstream"),
-    *("file", "symbol", "code", "from", "to", "of", "in"),
+    *("file", "symbol", "code", "from", "to", "of", "in", "under", "unless"),
 )
 """Those whose values are offered."""
 _KEY = re.compile(rf"(?:^|[\s{{,])(?P<key>{'|'.join(_KEYS)}):\s+")
@@ -102,10 +105,12 @@ def completions(
     book: OpenBook, file: Path, text: str, line: int, character: int
 ) -> list[types.CompletionItem]:
     """Return what may stand where somebody types: symbols, files, ids, patterns."""
+    library = book.library()
+    if fixed := _of_schema(book, file, text, line, character):
+        return fixed
     typed = typed_at(text, line, character)
     if typed is None:
         return []
-    library = book.library()
     start = types.Position(line, character - len(typed.value))
     at = types.Range(start, types.Position(line, character))
     found = _offered(typed, library, file, _around(text, line, character))
@@ -118,6 +123,28 @@ def completions(
         if len(items) == MAX_ITEMS:
             break
     return items
+
+
+def _of_schema(
+    book: OpenBook, file: Path, text: str, line: int, character: int
+) -> list[types.CompletionItem]:
+    """Return the keys that an entry takes there, or the words a value may be."""
+    place, top = place_in(text, line, character), book.part_of_book(file)
+    if place is None or top is None:
+        return []
+    start = types.Position(line, character - len(place.typed))
+    at = types.Range(start, types.Position(line, character))
+    kind = types.CompletionItemKind.EnumMember
+    if place.is_key:
+        kind = types.CompletionItemKind.Property
+    end = ": " if place.is_key else ""
+    return [
+        types.CompletionItem(
+            name, detail=says, kind=kind, text_edit=types.TextEdit(at, name + end)
+        )
+        for name, says in offered(file, top, place)
+        if name.startswith(place.typed)
+    ]
 
 
 def _item(
@@ -147,7 +174,7 @@ def _offered(
         yield from book.references[around["key"]].sections.items()
     elif typed.key in ("note", "notes", "upstream"):
         yield from ((each.id, each.title) for each in book.annotations.values())
-    elif typed.key in ("file", "symbol", "code", "from", "to", "of", "in"):
+    else:
         yield from _of_source(typed.key, library, file, around)
 
 
@@ -170,6 +197,10 @@ def _of_source(
             if source.language.is_python:
                 for name, number in names_of_defaults(source):
                     yield name, f"line {number}: {source.line(number).strip()[:60]}"
+        elif key in ("under", "unless"):
+            with contextlib.suppress(AnchorError):  # no such definition
+                found = conditions_in(source, around.get("symbol"))
+                yield from {f.text: f"line {f.span.first}" for f in found}.items()
         else:
             yield from _patterns(source, around.get("symbol", ""))
 

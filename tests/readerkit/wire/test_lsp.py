@@ -332,6 +332,25 @@ ENTRY = """\
         ("      absent: {name: x, in: [one.py, tw", ["two.py"]),
         ("      guard: {file: two.py, symbol: Second.run, code: sh", ["shout(x)"]),
         (
+            "      guard: {file: two.py, symbol: Second.run, code: shout(x), under: ",
+            ["loud"],
+        ),
+        (
+            "      guard:\n        file: two.py\n        code: x\n        unless: lo",
+            ["loud"],
+        ),
+        ("      gu", ["guard"]),
+        ("      guard: {file: two.py, un", ["under", "unless"]),
+        ("      guard:\n        sym", ["symbol"]),
+        ("  ki", ["kind"]),
+        ("  kind: no", ["note"]),
+        ("  kind: note\n  starts: [core, tr", ["trainer"]),
+        ("  references:\n  - key: x\n    se", ["section"]),
+        ("  text: >-\n    ki", []),
+        ("  text: Words\n    that go on, ki", []),
+        ("- ki", ["kind"]),
+        ("- id: other\n  at:\n    sy", ["symbol"]),
+        (
             "      stands:\n        file: two.py\n        symbol: Second.run\n"
             "        code: |-\n          if l",
             ["if loud:"],
