@@ -23,10 +23,11 @@ def same(tensor):
 
 
 for name in ("SGD", "Adam", "AdamW"):
-    norm = torch.nn.LayerNorm(4)
+    norm = torch.nn.LayerNorm(4).requires_grad_(False)
     torch.nn.init.normal_(norm.weight)
     norm = parallelize_module(norm, mesh, SequenceParallel())
     figures.update(labelled=str(norm.weight.placements[0]), equal=same(norm.weight))
+    figures["frozen_is_trained"] = norm.weight.requires_grad
     norm(torch.randn(1, 2, 4)).to_local().square().sum().backward()
     figures["gradient"] = str(norm.weight.grad.placements[0])
     optimizer = getattr(torch.optim, name)(norm.parameters(), lr=0.1)
@@ -35,6 +36,5 @@ for name in ("SGD", "Adam", "AdamW"):
     figures["all_reduces"][name] = comm.get_total_counts()
     figures["equal_after_a_step"] = same(norm.weight)
 if dist.get_rank() == 0:
-    for name, value in figures.items():
-        print(name, "=", json.dumps(value))
+    print("\n".join(f"{name} = {json.dumps(it)}" for name, it in figures.items()))
 dist.destroy_process_group()
