@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -467,6 +468,26 @@ def test_a_staged_state_stays_what_it_was():
     again = stager.stage(state)
     assert is_same([again], [state])
     assert memory == {name: held.data.data_ptr() for name, held in again.items()}
+
+
+def test_a_copy_waits_for_the_save_that_reads_its_memory(tmp_path, monkeypatch):
+    may_write, written = threading.Event(), []
+
+    def write(directory, staged, group, *, extra):
+        assert may_write.wait(60)
+        written.append(staged["weight"].data.item())
+
+    monkeypatch.setattr(checkpoint_async, "save", write)
+    other_rank = SimpleNamespace(rank=lambda: 1)  # it removes no old ones
+    checkpointer = AsyncCheckpointer(tmp_path, other_rank)
+    weight = torch.tensor([1.0])
+    state = {"weight": HeldTensor(weight, (0,), (1,))}
+    checkpointer.save(1, state, {})
+    weight.fill_(2.0)
+    threading.Timer(0.5, may_write.set).start()  # meanwhile the next save is asked for
+    checkpointer.save(2, state, {})
+    checkpointer.close()
+    assert written == [1.0, 2.0]
 
 
 def save_and_change(rank, root):

@@ -121,6 +121,32 @@ def test_one_bit_on_one_of_four_ranks_is_found_and_mended(pool4, struck, found):
         assert mending == ({"broadcast": len(found)} if found else {})
 
 
+def refuse_to_repair(rank):
+    """Return what a repair of a parameter with a majority and one without sends."""
+    from mini_impls.recover_checks import check_param_hashes_across_dp_replicas, repair
+    from mini_impls.traffic import CollectiveCounter
+
+    model = build_model(CONFIG)
+    if rank.rank == 0:
+        turn(model, NAMES[0], 3)
+    if rank.rank < 2:
+        turn(model, NAMES[1], 3)
+    odd = check_param_hashes_across_dp_replicas(model, rank.group)
+    with (
+        CollectiveCounter() as sent,
+        pytest.raises(
+            ValueError, match=f"{NAMES[1]}: no value has more than half of 4"
+        ),
+    ):
+        repair(model, odd, rank.group)
+    left = check_param_hashes_across_dp_replicas(model, rank.group)
+    return [each.name for each in odd], sent.counts(), left == odd
+
+
+def test_where_one_parameter_has_no_majority_none_is_mended(pool4):
+    assert pool4.run(refuse_to_repair) == [(NAMES, {}, True)] * 4
+
+
 def test_two_ranks_cannot_say_who_is_right(pool2):
     with pytest.raises(RankFailure, match="no value has more than half of 2 ranks"):
         pool2.run(check, ((1, NAMES[0], 3),))
