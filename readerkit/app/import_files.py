@@ -75,7 +75,9 @@ def import_code_tour(
         if isinstance(lines, str):
             made.unplaced.append((name, lines))
             continue
-        fields = {"title": step.title, "text": step.description}
+        before, text = _parted(step)
+        said += [before] if before else []
+        fields = {"title": step.title, "text": text}
         fields = {key: text for key, text in fields.items() if text.strip()}
         count = len(made.notes)
         place(
@@ -88,6 +90,17 @@ def import_code_tour(
             way.stops.append((made.notes[-1], "\n\n".join(said)))
             said = []
     return way
+
+
+def _parted(step: TourStep) -> tuple[str, str]:
+    """Return what a step says on the way there, and what it says of its lines.
+
+    The heading between them is its title once more.
+    """
+    heading = rf"(?m)^#+ {re.escape(step.title)}\s*$"
+    parts = re.split(heading, step.description, maxsplit=1) if step.title else []
+    before, text = parts if len(parts) == 2 else ("", step.description)
+    return before.strip(), text.strip()
 
 
 def _step(

@@ -62,8 +62,9 @@ def cache(
     chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
     for each in chosen:
         if not each.is_pinned:
+            where = f"folder {each.folder} of this book" if each.folder else each.pin
             raise ReaderkitError(
-                f"{each.name} is a folder of this book: nothing of it is in the cache"
+                f"{each.name} is {where}: nothing of it is in the cache"
             )
     if remove:
         for name in upstreams:

@@ -229,6 +229,18 @@ def test_tours_come_back_to_the_same_lines(locked):
     places = emptied(locked)
     assert imported(locked, "again.tour", text).code == 0
     assert [*resolved(locked).values()] == [*places.values()]
+    # The title is a heading of the step, and none of the note's words.
+    assert not any("###" in each["text"] for each in entries(locked))
+
+
+def test_what_a_step_says_before_its_heading_is_said_on_the_way(locked):
+    emptied(locked)
+    said = "First this.\n\n### Here\n\nWhat it is."
+    steps = step(14, title="Here", description=said), step(23, title="There")
+    assert imported(locked, "way.tour", tour(*steps, title="A way")).code == 0
+    assert entries(locked)[0]["text"] == "What it is."
+    [made] = (locked.book.root / "annotations/tours").iterdir()
+    assert yaml.safe_load(made.read_text())["stops"][0]["says"] == "First this."
 
 
 def test_a_folder_of_tours_comes_as_a_whole(locked, tmp_path):
