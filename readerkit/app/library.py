@@ -146,7 +146,8 @@ class Library:
         """Return the files of the repository around the book, parsed once a run."""
         known = self.living.get(upstream.name)
         if known is None or remember:
-            files = living_files(self.root, upstream)
+            noted = {n.anchor.file for n in self.book.anchored_in(upstream.name)}
+            files = living_files(self.root, upstream, noted)
             known = Sources(upstream, files.paths, files.read, remember)
         return self.living.setdefault(upstream.name, known)
 

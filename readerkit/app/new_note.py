@@ -16,7 +16,10 @@ from readerkit.app.library import Library, open_library
 from readerkit.app.write_locks import lock_as_read
 from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError
+from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
+from readerkit.upstreams.folder import read_file
+from readerkit.upstreams.here import top_of
 from readerkit.upstreams.store import write_atomically
 from readerkit.upstreams.upstream import matching
 
@@ -84,6 +87,9 @@ def find_lines(
                     f"'{path}': got a file that {upstream.name} leaves out, expected "
                     "one that it reads: see exclude in annotations/upstreams.yaml"
                 )
+            top = top_of(library.root)
+            if upstream.includes(path) and upstream.worktree and (top / path).is_file():
+                read_file(top, TreePath(path))  # says what is wrong with it
         near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
         meant = f": did you mean {' or '.join(near)}?" if near else ""
         raise ReaderkitError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,10 +70,13 @@ def author_of(top: Path) -> str:
         return ""
 
 
-def living_files(book: Path, upstream: Upstream) -> LivingFiles:
+def living_files(
+    book: Path, upstream: Upstream, noted: Container[str] | None = None
+) -> LivingFiles:
     """Return the files of the repository around a book that an upstream includes.
 
-    The book's own folder is not among them, nor are links.
+    The book's own folder is not among them, nor are links. Where files are ``noted``,
+    no other is there that is too large to be read; who asks for their lines is told so.
 
     Raises:
         SourceError: no such branch, or a repository that git does not read.
@@ -86,15 +89,17 @@ def living_files(book: Path, upstream: Upstream) -> LivingFiles:
     found = (
         path
         for path in _included(_names(top), upstream, own)
-        if _is_file(f"{top}/{path}")
+        if _is_file(f"{top}/{path}", is_noted=noted is None or path in noted)
     )
     return LivingFiles(frozenset(found), lambda path: read_file(top, path))
 
 
-def _is_file(path: str) -> bool:
-    """Tell whether there is a file, and no link to one."""
+def _is_file(path: str, *, is_noted: bool) -> bool:
+    """Tell whether there is a file, and no link to one, of a size that is read."""
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        known = os.lstat(path)
+        may_be_read = is_noted or known.st_size <= MAX_MEMBER_BYTES
+        return may_be_read and stat.S_ISREG(known.st_mode)
     except (OSError, ValueError):
         return False
 

@@ -39,4 +39,5 @@ def licence_of(text: str, path: TreePath, name: str) -> Licence:
         r"Copyright\s+(?:\(c\)\s*|©\s*)?[\d,\s-]*(?P<who>[^\n]+)", text, re.I
     )
     who = said["who"].strip(" .") if said and spdx != "Apache-2.0" else ""
+    who = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", who)  # a link of Markdown
     return Licence(spdx, path, who[:80] or f"the authors of {name}")

@@ -202,3 +202,14 @@ def test_a_repository_of_another_language_is_begun(tmp_path, monkeypatch, capsys
     assert ", in src/lib.rs: " in made.out
     book = Path(root / "book")
     assert run(capsys, "annotate", "--check", "--strict", "--book", str(book)).code == 0
+
+
+def test_a_large_file_without_a_note_keeps_nothing_from_being_read(many, tmp_path):
+    write_files(many.root, {"src/made.js": b"x" * 20_000_000})
+    assert many("annotate", "--check").code == 0
+    for words in (("drift",), ("site", "build", "--output", str(tmp_path / "site"))):
+        done = many(*words)
+        assert (done.code, done.err) == (0, ""), words
+    refused = many("note", "src/made.js:1", "--print")
+    assert refused.code == 1
+    assert "src/made.js is too large: got 20,000,000 bytes" in refused.err

@@ -126,6 +126,11 @@ def test_code_is_searched_and_anchors_resolve_or_say_what_they_could_mean(locked
     [
         ("LICENSE", MIT, "MIT, Ada Reader (LICENSE of the repository)"),
         (
+            "LICENSE.md",
+            MIT.replace("Ada Reader", "[Ada](https://example.org/)."),
+            "MIT, Ada (LICENSE.md of the repository)",
+        ),
+        (
             "COPYING.md",
             "Ask me.",
             "that of COPYING.md of the repository, which is none that is known by its "
