@@ -86,12 +86,17 @@ def living_files(
     if upstream.branch:
         blobs = _branch_blobs(top, upstream, own)
         return LivingFiles(frozenset(blobs), lambda path: _blob(top, blobs, path))
-    found = (
+    found = frozenset(
         path
         for path in _included(_names(top), upstream, own)
         if _is_file(f"{top}/{path}", is_noted=noted is None or path in noted)
     )
-    return LivingFiles(frozenset(found), lambda path: read_file(top, path))
+    if noted and not found:
+        raise SourceError(
+            f"{upstream.name}: {top} has no file of it: expected the book in the "
+            f"repository that it is about, with {', '.join(upstream.include)}"
+        )
+    return LivingFiles(found, lambda path: read_file(top, path))
 
 
 def _is_file(path: str, *, is_noted: bool) -> bool:

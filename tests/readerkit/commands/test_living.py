@@ -43,6 +43,9 @@ class Kept:
     def __call__(self, *arguments: str):
         return run(self._capsys, *arguments, "--book", str(self.book))
 
+    def run(self, *arguments: str):
+        return run(self._capsys, *arguments)
+
     def edit(self, old: str, new: str) -> None:
         text = self.app.read_text()
         assert old in text
@@ -162,6 +165,21 @@ def test_what_git_ignores_what_is_left_out_and_the_book_are_not_read(kept):
     (kept.root / "link.py").symlink_to("new.py")
     (kept.root / os.fsdecode(b"caf\xe9.py")).write_text("d\n")
     assert "of 2 files" in kept("annotate", "app").out
+
+
+def test_a_book_away_from_its_repository_says_so_in_one_line(kept, tmp_path):
+    away = tmp_path / "away" / "book"
+    shutil.copytree(kept.book, away)
+    for words in (
+        ("annotate", "--check"),
+        ("annotate",),
+        ("drift",),
+        ("site", "build"),
+    ):
+        done = kept.run(*words, "--book", str(away))
+        [line] = done.err.splitlines()
+        assert (done.code, done.out) == (1, ""), words
+        assert line.startswith(f"readerkit: app: {away.parent} has no file of it")
 
 
 def test_a_branch_is_read_whatever_is_checked_out(kept):
