@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mini_impls import launch
 from mini_impls.compare import shims, upstream_files
+from mini_impls.compare.clock import Clocked, fastest, watch_and_clock
 from mini_impls.compare.limits import limits
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import Known, make_tables, sides_of
@@ -30,7 +31,6 @@ from mini_impls.compare.watch import (
     WARM_UP_STEPS,
     WATCHED_STEPS,
     RankResult,
-    watch,
 )
 from mini_impls.gpus import check_devices, ranks_per_gpu
 from mini_impls.limits import check_timeout
@@ -39,6 +39,7 @@ from mini_impls.model import make_batch, train_one_process
 from mini_impls.recorder import RankTrace
 from readerkit.app.library import Library
 from readerkit.content.vocabulary import SideName
+from readerkit.evidence.clock import StepClock
 from readerkit.evidence.line_ranges import lines_to_text
 from readerkit.evidence.record import Lit, RankEvents, Record
 from readerkit.model.git_names import BlobId, TreePath, parse_path
@@ -96,7 +97,7 @@ def compare(
             directory,
             show_traces is not None,
         )
-        results: list[RankResult] | None
+        results: list[Clocked] | None
         if launch.is_under_torchrun():
             check_devices(backend, local_ranks(world_size), share=share_gpus)
             results = launch.join(
@@ -104,7 +105,7 @@ def compare(
             )
         else:
             results = launch.run(
-                watch,
+                watch_and_clock,
                 args,
                 world_size=world_size,
                 backend=backend,
@@ -113,16 +114,18 @@ def compare(
             )
     if results is None:
         return None
+    seen = [result.seen for result in results]
     if show_traces is not None:
-        show_traces([result.trace for result in results if result.trace is not None])
+        show_traces([each.trace for each in seen if each.trace is not None])
     return make_record(
         comparison.at(world_size),
-        results,
+        seen,
         {name: files[name] for name in comparison.upstreams},
         library.book.differences(comparison.name),
         backend=backend,
         steps=steps,
         load=load,
+        clocks=fastest(results),
         options=[
             *([INSIST] if share_gpus else []),
             *([UNPINNED] if unpinned else []),
@@ -130,9 +133,9 @@ def compare(
     )
 
 
-def watch_and_gather(rank: launch.Rank, *args: Any) -> list[RankResult] | None:
+def watch_and_gather(rank: launch.Rank, *args: Any) -> list[Clocked] | None:
     """Run this rank's part; return every rank's on the first, None on the others."""
-    seen = watch(rank, *args)
+    seen = watch_and_clock(rank, *args)
     gathered: list[Any] | None = [None] * rank.world_size if rank.rank == 0 else None
     dist.gather_object(seen, gathered, group_dst=0, group=rank.group)
     return gathered
@@ -147,6 +150,7 @@ def make_record(
     backend: str,
     steps: int,
     load: str,
+    clocks: tuple[StepClock, ...] = (),
     options: Sequence[str] = (),
 ) -> Record:
     """Return the record of what the ranks saw; `known` is what may differ."""
@@ -195,6 +199,7 @@ def make_record(
         times=tables.times,
         lit=lit,
         pipeline=tables.pipeline,
+        clocks=clocks,
     )
 
 

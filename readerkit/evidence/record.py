@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from readerkit.content.vocabulary import Category, Phase, SideName, WholeDifference
+from readerkit.evidence.clock import StepClock
 from readerkit.evidence.line_ranges import MAX_LINES, count_lines, line_numbers
 from readerkit.model import stored
 from readerkit.model.git_names import (
@@ -308,6 +309,8 @@ class Record(Stored, frozen=True):
     times: tuple[Times, ...]
     lit: tuple[Lit, ...]
     pipeline: PipelineRecord | None
+    clocks: tuple[StepClock, ...] = ()
+    """One step of each side on all ranks, by the clock; an older record has none."""
     format: int = FORMAT
 
     @property
@@ -349,6 +352,11 @@ class Record(Stored, frozen=True):
         lines = (text for row in self.lit for text in (row.setup, *row.steps.values()))
         if sum(map(count_lines, lines)) > MAX_LINES:
             raise ValueError(f"lit: more than {MAX_LINES:,} lines")
+        events = {each.rank: each for each in self.events}
+        for clock in self.clocks:
+            of_side: tuple[Event, ...] = getattr(events.get(clock.rank), clock.side, ())
+            if len(clock.issues) != len(of_side):
+                raise ValueError(f"clocks: {len(of_side)} events of rank {clock.rank}")
         for path in (
             p for files in (*self.blobs.values(), self.program) for p in files
         ):

@@ -119,9 +119,9 @@
     const bar = target.closest(".lanes [data-event]");
     return bar && document.getElementById("e-" + record.dataset.record + "-" + bar.closest(".lanes").dataset.rank + "-" + bar.dataset.event);
   }
-  function barOf(record, chosen) {
+  function barsOf(record, chosen) {
     const at = chosen.id.slice(("e-" + record.dataset.record + "-").length).split("-");
-    return record.querySelector('.lanes[data-rank="' + at[0] + '"] [data-event="' + at[1] + '"]');
+    return record.querySelectorAll('.lanes[data-rank="' + at[0] + '"] [data-event="' + at[1] + '"]');
   }
 
   function pick(record, chosen) {
@@ -130,8 +130,8 @@
     picked.replaceChildren();
     moment.querySelectorAll(".ev:not(.none)").forEach(function (event) {
       event.classList.add("on");
-      const bar = barOf(record, event);
-      if (bar) bar.classList.add("on");
+      const bars = barsOf(record, event);
+      bars.forEach(function (bar) { bar.classList.add("on"); });
       const side = document.createElement("div"), about = document.createElement("p"), address = document.createElement("a");
       address.href = "#" + event.id;
       address.textContent = "#" + event.id;
@@ -146,6 +146,7 @@
         why.firstChild.hidden = false;
         side.append(why);
       }
+      bars.forEach(function (bar) { if (bar.dataset.us) side.append(when(record, bar.dataset.us.split(" "))); });
       if (event.dataset.way) side.append(way(event.dataset.way));
       picked.append(side);
     });
@@ -156,6 +157,16 @@
       picked.append(why);
     }
     picked.hidden = false;
+  }
+
+  // When a call was issued and waited for: a drawing has it as bars.
+  function when(record, us) {
+    const said = document.createElement("p"), of = us.map(Number);
+    const times = [of[0], of[1] - of[0], of[2], of[3] - of[2]];
+    said.append(record.querySelector(".when").content.cloneNode(true));
+    said.querySelectorAll("b").forEach(function (slot, at) { slot.textContent = (times[at] / 1000).toFixed(3); });
+    if (us.length < 4) said.querySelector("span:has(> b)").remove();
+    return said;
   }
 
   function held(id) { return document.getElementById(id).content.cloneNode(true); }

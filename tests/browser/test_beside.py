@@ -140,26 +140,87 @@ def test_an_event_has_an_address(site, open_page, how):
     expect(event).to_have_class(has_class("on"))
     picked = page.locator(f"{NAME} .picked")
     expect(picked.get_by_role("link", name=f"#{where}", exact=True)).to_be_visible()
-    bars = page.locator(f'{NAME} .lanes[data-rank="{rank}"] g.on')
-    expect(bars).to_have_count(2)
+    for drawn in (".clock", ".lanes:not(.clock)"):
+        bars = page.locator(f'{NAME} {drawn}[data-rank="{rank}"] g.on')
+        expect(bars).to_have_count(2)
 
 
 def test_a_bar_of_the_drawing_picks_its_event(page, record):
     record.get_by_role("button", name="Just show me").click()
-    bar = record.locator('.lanes[data-rank="0"] [data-event="m3"] rect').first
+    bar = record.locator('.lanes[data-rank="0"] [data-event="m3"] .waits').first
     bar.click()
     name = NAME.removeprefix("#r-")
     page.wait_for_url(f"**#e-{name}-0-m3")
     expect(page.locator(f"#e-{name}-0-m3")).to_have_class(has_class("on"))
 
 
+PLACES = """bars => bars.map(bar => {
+    const whole = bar.closest("svg").getBoundingClientRect();
+    const box = bar.getBoundingClientRect();
+    return [box.x - whole.x, box.width];
+})"""
+
+
+@pytest.mark.parametrize("name", ["fsdp_fully_shard", "ddp_torch"])
+def test_a_step_is_drawn_by_the_clock(site, open_page, name):
+    """Each bar is as long as what it stands for took; both sides have one scale."""
+    of = {"fsdp_fully_shard": "fsdp", "ddp_torch": "data-parallel"}[name]
+    page = open_page(f"file://{site}/beside/{of}.html", width=1440)
+    record = page.locator(f"#r-{name}")
+    record.get_by_role("button", name="Just show me").click()
+    clocks = json.loads((RECORDS / f"{name}.json").read_text())["clocks"]
+    drawing = record.locator(".clock").first
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        ends = [left for left, _ in drawing.locator(".end").evaluate_all(PLACES)]
+        own = {each["side"]: each for each in clocks if each["rank"] == 0}
+        start = drawing.locator(".grid").evaluate_all(PLACES)[0][0]
+        lengths = [own[side]["step_us"] for side in ("upstream", "mini")]
+        scale = (ends[0] - start) / lengths[0]
+        assert (ends[1] - start) / lengths[1] == pytest.approx(scale, rel=0.01)
+        for side, clock in own.items():
+            of_side = drawing.locator(f'g[data-event^="{side[0]}"]')
+            for kind, spans in (
+                ("issues", clock["issues"]),
+                ("waits", [*filter(None, clock["waits"])]),
+            ):
+                bars = of_side.locator(f".{kind}").evaluate_all(PLACES)
+                assert len(bars) == len(spans)
+                for (left, across), (begin, end) in zip(bars, spans, strict=True):
+                    assert left == pytest.approx(start + begin * scale, abs=1)
+                    assert across == pytest.approx((end - begin) * scale, abs=1)
+        assert overflow(page) == 0
+        assert barriers(record) == ""
+    assert len(colours(drawing)) > 6
+    assert "of the" in drawing.aria_snapshot() and "hidden" in drawing.aria_snapshot()
+    drawing.locator('[data-event="m1"] .issues').click()
+    us = next(each for each in clocks if each["side"] == "mini" and not each["rank"])
+    (issue, back), wait = us["issues"][1], us["waits"][1]
+    told = f"issued at {issue / 1e3:.3f} ms, back after {(back - issue) / 1e3:.3f} ms"
+    says(record.locator(".picked"), f"{told}; waited for at {wait[0] / 1e3:.3f} ms")
+    page.locator("#lang-es + label").click()
+    says(record.locator(".picked"), "según el reloj: emitida a los")
+    says(record.locator("figcaption").first, "quedan ocultos bajo lo que se calcula")
+
+
+def test_the_recorded_order_stands_below_the_clock(site, open_page):
+    page = open_page(f"file://{site}/beside/fsdp.html", java_script_enabled=False)
+    record = page.locator("#r-fsdp_fully_shard")
+    expect(record.locator(".clock").first).to_be_visible()
+    order = record.locator(".in-order").first
+    expect(order.locator(".lanes")).to_be_hidden()
+    order.locator("summary").click()
+    expect(order.locator(".lanes")).to_be_visible()
+
+
 def test_both_sides_are_drawn_on_one_scale(site, open_page):
     page = open_page(f"file://{site}/beside/data-parallel.html", width=1440)
     record = page.locator("#r-ddp_megatron")
     record.get_by_role("button", name="Just show me").click()
-    lanes = record.locator(".lanes").first
+    record.locator(".in-order summary").first.click()
+    lanes = record.locator(".in-order .lanes").first
     says(
-        record.locator(".on-scale figcaption").first,
+        record.locator(".in-order figcaption").first,
         "12 of 27 matrix products ran beside a call in flight",
     )
     assert "12 of 27" in lanes.aria_snapshot()
@@ -224,7 +285,8 @@ def test_the_prediction_speaks_the_chosen_language(page, record):
     picked = record.locator(".picked")
     says(picked, "All-reduce de 65.5 kB float32; grupo tp;")
     assert "matrix products" not in picked.inner_text()
-    says(record.locator("figcaption").first, "5 de 27 productos")
+    record.locator(".in-order summary").first.click()
+    says(record.locator(".in-order figcaption").first, "5 de 27 productos")
 
 
 @pytest.mark.parametrize("name", quick_first(["collectives", "tensor-parallel"]))

@@ -82,7 +82,7 @@ def label(x: float, y: float, kind: str, text: str) -> Markup:
     return Markup(tag).format(round(x, 1), round(y, 1), kind, shown(text))
 
 
-def _spoken(words: Words, x: float, y: float, kind: str, tell: Tell) -> Markup:
+def spoken(words: Words, x: float, y: float, kind: str, tell: Tell) -> Markup:
     """Return words at a place, in each language; of which a page shows one."""
     told = words.text(tell)
     tag = '<text x="{:g}" y="{:g}" class="{}" lang="{}">{}</text>'
@@ -127,7 +127,7 @@ def loss_chart(
     for step in range(0, steps, max(1, steps // 6)):
         parts.append(label(place(step, low)[0], _HEIGHT - 18, "tick mid", str(step)))
     parts.append(
-        _spoken(words, _WIDTH / 2, _HEIGHT - 3, "tick mid", lambda say: say("step"))
+        spoken(words, _WIDTH / 2, _HEIGHT - 3, "tick mid", lambda say: say("step"))
     )
     for index, (side, line) in enumerate(series.items()):
         known = [at for at in enumerate(line) if isfinite(at[1])]
@@ -141,7 +141,7 @@ def loss_chart(
         x = _LEFT + 100 * index  # below the plot, where no line can run
         parts.append(box(x, _HEIGHT - 12, 10, 10, f"key s{index}"))
         parts.append(
-            _spoken(words, x + 16, _HEIGHT - 3, "tick", partial(phrase_of, side))
+            spoken(words, x + 16, _HEIGHT - 3, "tick", partial(phrase_of, side))
         )
 
     def text(say: Say) -> str:
@@ -184,7 +184,7 @@ def memory_chart(
     parts = []
     for index, (_, side, count) in enumerate(rows):
         y = 4 + step * index
-        parts.append(_spoken(words, left - 8, y + 13, "tick end", named[index]))
+        parts.append(spoken(words, left - 8, y + 13, "tick end", named[index]))
         width = (_WIDTH - left - 90) * count / most
         kind = "key s0" if side == "mini" else "key s1"
         parts.append(box(left, y + 2, max(width, 0.5), step - 7, kind))
@@ -221,7 +221,7 @@ def stack_chart(
     for index, (stack, total) in enumerate(zip(stacks, totals, strict=True)):
         y, x = top + step * index, float(left)
         named = partial(phrase_of, stack.name)
-        parts.append(_spoken(words, left - 8, y + 18, "tick end", named))
+        parts.append(spoken(words, left - 8, y + 18, "tick end", named))
         for part, count in stack.parts:
             width = count * scale
             kind = f"part p{kinds.index(part)}"
@@ -235,11 +235,11 @@ def stack_chart(
     def usable(say: Say) -> str:
         return say("usable: {bytes}").format(bytes=format_bytes(limit))
 
-    parts.append(_spoken(words, at, top - 8, "tick mid", usable))
+    parts.append(spoken(words, at, top - 8, "tick mid", usable))
     for index, kind in enumerate(kinds):
         x, y = left + 190 * (index % 3), foot + 12 + 18 * (index // 3)
         parts.append(box(x, y, 10, 10, f"part p{index}"))
-        parts.append(_spoken(words, x + 15, y + 9, "tick", partial(phrase_of, kind)))
+        parts.append(spoken(words, x + 15, y + 9, "tick", partial(phrase_of, kind)))
     height = foot + 16 + 18 * -(-len(kinds) // 3)
     inner, text = Markup("").join(parts), partial(_say_stacks, stacks, limit)
     return _frame(words, name, partial(phrase_of, title), text, height, inner)
@@ -278,7 +278,7 @@ def gantt(
     parts = []
     for index, tell in enumerate(named):
         y = step * index + 4
-        parts.append(_spoken(words, left - 8, y + 18, "tick end", tell))
+        parts.append(spoken(words, left - 8, y + 18, "tick end", tell))
         parts.append(box(left, y, _WIDTH - left - 6, step - 4, "idle"))
     for cell in cells:
         x, y = left + (cell.start - begin) * scale, step * cell.row + 4
@@ -287,7 +287,7 @@ def gantt(
         parts.append(box(x, y, max(width - 0.8, 0.6), step - 4, kind))
         if width > 7 * len(cell.text):
             parts.append(label(x + width / 2, y + 17, "in mid", cell.text))
-    parts.append(_spoken(words, left, height - 4, "tick", lambda say: say("time →")))
+    parts.append(spoken(words, left, height - 4, "tick", lambda say: say("time →")))
 
     def text(say: Say) -> str:
         orders = "; ".join(

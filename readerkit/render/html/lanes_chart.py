@@ -16,7 +16,7 @@ from markupsafe import Markup
 from readerkit.evidence.lanes import Lane, Lanes
 from readerkit.evidence.record import Event, RankEvents, Record
 from readerkit.model.language import Say
-from readerkit.render.html.charts import box, label
+from readerkit.render.html.charts import Tell, box, label
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_seconds
 
@@ -62,11 +62,19 @@ def lanes_view(
     width = max(lanes.columns * unit + 2, 240)
     start = Markup(opening).format(w=width, h=top, n=name, r=rank.rank)
     image = start + Markup("").join(parts) + Markup("</svg>")
-    told = (
+    told: list[Tell] = [
         partial(_told, record.upstream, lanes.upstream, rank.upstream),
         partial(_told, "mini", lanes.mini, rank.mini),
-        partial(_times, record, rank.rank),
-    )
+        lambda say: say(
+            "One scale for both sides: a column for each matrix product, each issue "
+            "and each wait, as they came."
+        ),
+    ]
+    if not record.clocks:
+        told += [
+            lambda say: say("It has no seconds: nobody measured a step by the clock."),
+            partial(unwatched, record, rank.rank),
+        ]
     return LanesView(image, tuple(map(words.text, told)))
 
 
@@ -150,16 +158,12 @@ def _told(name: str, lane: Lane, events: Sequence[Event], say: Say) -> str:
     )
 
 
-def _times(record: Record, rank: int, say: Say) -> str:
-    scale = say(
-        "One scale for both sides: a column for each matrix product, each issue and "
-        "each wait, as they came; no seconds, for watching a step takes longer than "
-        "the step."
-    )
+def unwatched(record: Record, rank: int, say: Say) -> str:
+    """Return how long unwatched steps took; nothing where that is unknown."""
     measured = next((times for times in record.times if times.rank == rank), None)
     if measured is None or not (measured.mini and measured.upstream):
-        return scale
-    told = say(
+        return ""
+    return say(
         "Unwatched, a step took {upstream} upstream and {mini} in the mini (medians of "
         "{count} steps)."
     ).format(
@@ -167,4 +171,3 @@ def _times(record: Record, rank: int, say: Say) -> str:
         mini=format_seconds(median(measured.mini)),
         count=len(measured.mini),
     )
-    return f"{scale} {told}"

@@ -14,6 +14,7 @@ from readerkit.evidence.record import Event, EventMatch, ExecutedLine, RankEvent
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
 from readerkit.model.language import Say, english
+from readerkit.render.html.clock_chart import clock_view
 from readerkit.render.html.lanes_chart import LanesView, lanes_view
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
@@ -100,6 +101,8 @@ class RankView:
     accounts: tuple[tuple[str, Text], ...]
     """By id, all that a record knows of some events."""
     lanes: LanesView
+    clock: LanesView | None
+    """The same by the clock, where that was measured."""
     is_apart: bool
     """No call is common: each phase has those of one side, then of the other."""
 
@@ -126,9 +129,17 @@ def rank_view(model: SiteModel, evidence: Evidence, events: RankEvents) -> RankV
         for phase, group in groupby(columns, key=lambda column: column.phase)
     )
     led = tuple(stack for stack in stacks if stack[1])
-    lanes = lanes_view(model.words, evidence.record, events, SHORT)
+    drawn = model.words, evidence.record, events, SHORT
     all_told = tuple(accounts.values())
-    return RankView(events.rank, phases, led, all_told, lanes, is_apart)
+    return RankView(
+        events.rank,
+        phases,
+        led,
+        all_told,
+        lanes_view(*drawn),
+        clock_view(*drawn),
+        is_apart,
+    )
 
 
 def ways(evidence: Evidence, events: RankEvents) -> list[tuple[ExecutedLine, ...]]:

@@ -93,5 +93,7 @@ def test_torchrun_makes_one_record(tmp_path, real_cache):
     assert record.agrees
     assert (record.world_size, len(record.events)) == (2, 2)
     assert (set(record.pins), record.shims) == ({"pytorch"}, ())
+    both = [(clock.side, clock.rank) for clock in record.clocks]
+    assert both == [("mini", 0), ("mini", 1), ("upstream", 0), ("upstream", 1)]
     saved = (tmp_path / "ddp_torch.json").read_text()
     assert Record.parse(saved, "saved") == record

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mini_impls.compare.run import versions
 from readerkit.errors import ContentError
+from readerkit.evidence.clock import StepClock
 from readerkit.evidence.line_ranges import lines_from_text, lines_to_text
 from readerkit.evidence.record import (
     EventMatch,
@@ -80,6 +81,9 @@ RECORD = Record(
         "(p - 1) / m",
         (TimelineBar(0, "mini", "F", 0, 0, 0.0, 1.0),),
         False,
+    ),
+    clocks=(
+        StepClock(0, "mini", 9, ((1, 2),), (None,), ((2, 8),), ((3, 4),), ((3, 4),)),
     ),
 )
 
