@@ -104,9 +104,13 @@ def _locked(lock: Lock, found: Drift, done: list[DriftedNote]) -> Lock:
     kept = dict(lock.anchors)
     for row in done:
         known = kept[row.note.id]
-        if row.renamed and row.to and known.reviewed == known.fingerprint.code:
-            marks = fingerprint(row.to, after.file(row.to.path))
-            kept[row.note.id] = replace(known, reviewed=marks.code)
+        if row.to is None or known.reviewed != known.fingerprint.code:
+            continue
+        code = fingerprint(row.to, after.file(row.to.path)).code
+        if row.renamed:
+            kept[row.note.id] = replace(known, reviewed=code)
+        elif row.status == "edited" and code == known.reviewed:  # its words are old
+            kept[row.note.id] = replace(known, reviewed="")
     fresh = lock_notes(lock.with_anchors(kept), notes, after)
     gone = {each.was.key for each in found.claims.moved}
     claims = {key: was for key, was in lock.claims.items() if key not in gone}

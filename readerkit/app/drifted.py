@@ -222,7 +222,9 @@ def _reanchored(
     row = _row(note, "unsure", locked, to, found)
     names = moves.renames(locked.span, to)
     if _is_same_code(to, locked, after):
+        was, now = note.anchor.symbol, anchor.symbol
         row = dataclasses.replace(row, status="moved")
+        row = _renamed(row, {was: now}) if was and now and was != now else row
     elif moves.is_renamed_only(locked.span, to, names):
         row = _renamed(row, names)
     elif is_sure:

@@ -337,3 +337,29 @@ def test_what_moved_was_renamed_and_wrapped_is_followed_both_ways(
         at = row["at"] | {"file": homes[now], "symbol": now}
         assert found[row["id"]]["anchor"] == at
         assert found[row["id"]]["confidence"] >= 0.92
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "state"),
+    [
+        ("What Linear.forward gives.", "edited", "unreviewed"),
+        ("What it gives.", "moved", "reviewed"),
+    ],
+)
+def test_words_that_name_a_definition_are_read_again_where_it_has_another_owner(
+    tmp_path, capsys, text, status, state
+):
+    note = {"id": "gives", "kind": "note", "title": "A result", "text": text}
+    note |= {"at": {"file": "lib/linear.py", "symbol": "Linear.forward"}}
+    written = yaml.safe_dump([note | {"concepts": ["all-reduce"]}])
+    desk = Desk(make_book(tmp_path, annotations=written), capsys)
+    assert desk("annotate", "--update-lock").code == 0
+    assert desk("review", "gives").code == 0
+    other = SAMPLE.replace("class Linear", "class Layer")
+    to = desk.commit({"lib/linear.py": other}, "v2")
+    _, rows = desk.statuses(to)
+    assert rows["gives"]["status"] == status
+    assert "Linear.forward is Layer.forward now" in rows["gives"]["reason"]
+    assert desk("drift", "sample", "--to", to, "--apply").code == 0
+    [found] = json.loads(desk("annotate", "--json").out)
+    assert (found["symbol"], found["state"]) == ("Layer.forward", state)
