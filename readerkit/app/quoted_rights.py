@@ -22,14 +22,19 @@ def licence_said(library: Library, upstream: Upstream) -> str:
     if upstream.package:
         text = read_licence(upstream, library.store)
         where = f"the package {upstream.package.name}"
-        return _said(text, "LICENSE", where, upstream.name) if text else _none(where)
+        if not text:
+            return f"none was found: none came with {where}"
+        return _said(text, "the licence", where, upstream.name)
     top = top_of(library.root)
     for name in licence_files(_names(top)):
         with contextlib.suppress(SourceError):  # a folder, or a link
             text = read_file(top, TreePath(name)).decode("utf-8", "replace")
             return _said(text, name, "the repository", upstream.name)
     # A folder beside the book comes with it.
-    return "that of the book" if upstream.folder else _none("the repository")
+    if upstream.folder:
+        return "that of the book"
+    names = "LICENSE, LICENCE or COPYING"
+    return f"none was found: the repository has no file {names} at its top"
 
 
 def _names(top: Path) -> list[str]:
@@ -45,7 +50,3 @@ def _said(text: str, file: str, where: str, name: str) -> str:
     if found.spdx == UNKNOWN:
         return f"that of {stands}, which is none that is known by its text"
     return f"{found.spdx}, {found.holder} ({stands})"
-
-
-def _none(where: str) -> str:
-    return f"none was found: {where} has no file LICENSE, LICENCE or COPYING at its top"

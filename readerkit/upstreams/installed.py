@@ -14,6 +14,7 @@ from pathlib import Path
 from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams.folder import serve_below
+from readerkit.upstreams.licence_text import is_licence
 from readerkit.upstreams.source_protocol import Served
 from readerkit.upstreams.upstream import Upstream
 
@@ -28,7 +29,7 @@ def serve_installed(upstream: Upstream, paths: Collection[TreePath] | None) -> S
         serve_below(root, upstream, paths),
         origin=f"{public} in {root}",
         public=public,
-        licence=_licence(name),
+        licence=_licence(name, upstream),
         proves_commit=_names_commit(root / upstream.installed, upstream.commit),
     )
 
@@ -81,13 +82,13 @@ def import_name(distribution: str) -> str:
     return next(iter(tops)) if len(tops) == 1 else ""
 
 
-def _licence(distribution: str) -> bytes | None:
+def _licence(distribution: str, upstream: Upstream) -> bytes | None:
     try:
         files = metadata.distribution(distribution).files or []
     except metadata.PackageNotFoundError:
         return None
     for file in files:
-        if file.name == "LICENSE" and ".dist-info" in file.parts[0]:
+        if ".dist-info" in file.parts[0] and is_licence(str(file), upstream):
             path = Path(str(file.locate()))
             return path.read_bytes() if path.is_file() else None
     return None

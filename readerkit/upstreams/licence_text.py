@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from readerkit.model.git_names import TreePath
-from readerkit.upstreams.upstream import Licence, matching
+from readerkit.upstreams.upstream import Licence, Upstream, matching
 
 LICENCE_FILES = ("LICENSE*", "LICENCE*", "COPYING*")
 """What such files are called, at the top of a repository."""
@@ -29,6 +29,17 @@ def licence_files(paths: Iterable[str]) -> list[str]:
     """Return which of some paths are a licence by their name, in order."""
     globs = [matching(glob) for glob in LICENCE_FILES]
     return sorted(path for path in paths if any(g.fullmatch(path) for g in globs))
+
+
+def is_licence(path: str, upstream: Upstream) -> bool:
+    """Tell whether a file of a package is its licence, at the top or in its metadata.
+
+    That is the one that a pin names; where it names none, any of such a name.
+    """
+    _, _, beside = path.partition(".dist-info/")
+    name = beside.removeprefix("licenses/") or path
+    known = upstream.licence
+    return name == known.path if known else bool(licence_files([name]))
 
 
 def licence_of(text: str, path: TreePath, name: str) -> Licence:

@@ -23,6 +23,7 @@ from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath, parse_path
 from readerkit.system.children import end_with_parent, python
 from readerkit.upstreams.archive import Member, sdist_members, wheel_members
+from readerkit.upstreams.licence_text import is_licence
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES, Served
 from readerkit.upstreams.upstream import Package, Upstream, Wheel
 
@@ -68,13 +69,9 @@ def _select(
     wanted = None if paths is None else set(paths)
     files: dict[TreePath, bytes] = {}
     licence: bytes | None = None
-    licence_path = upstream.licence.path if upstream.licence else "LICENSE"
     for path, size, stream in members:
         is_wanted = path in wanted if wanted is not None else upstream.includes(path)
-        is_licence = path == licence_path or path.endswith(
-            f".dist-info/licenses/{licence_path}"
-        )
-        if not (is_wanted or is_licence):
+        if not (is_wanted or is_licence(path, upstream)):
             continue
         if size > MAX_MEMBER_BYTES:
             raise SourceError(
@@ -86,7 +83,7 @@ def _select(
         if is_wanted:
             files[_parsed(path, archive)] = data
         else:
-            licence = data
+            licence = licence or data
     return Served(f"package {archive}", files, licence=licence)
 
 

@@ -65,6 +65,15 @@ def test_files_of_the_package_are_served_as_they_are(site):
     assert served.public == "installed fakelib 1.0"
 
 
+@pytest.mark.parametrize("name", ["LICENSE.txt", "licenses/COPYING"])
+def test_licence_of_a_package_whose_pin_names_none_is_found(site, name):
+    write_files(site, {f"{INFO}/{name}": "Do as they like.\n"})
+    (site / INFO / "RECORD").write_text(f"fakelib/__init__.py,,\n{INFO}/{name},,\n")
+    assert serve_installed(UPSTREAM, None).licence is None  # it names LICENSE
+    served = serve_installed(replace(UPSTREAM, licence=None), None)
+    assert served.licence == b"Do as they like.\n"
+
+
 def test_only_asked_files_are_read(site):
     served = serve_installed(UPSTREAM, ["fakelib/deep/a.py"])
     assert served.files == {"fakelib/deep/a.py": b"x = 1\n"}

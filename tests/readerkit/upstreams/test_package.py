@@ -232,6 +232,15 @@ def odd_member(name: str, kind: bytes, **fields) -> tuple[tarfile.TarInfo, bytes
     return info, b""
 
 
+def test_licence_of_a_package_whose_pin_names_none_is_found(links):
+    other = (f"{TOP}.dist-info/licenses/COPYING.txt", b"As they like.\n")
+    members = [*IN_WHEEL[:-1], other]
+    (links / WHEEL).write_bytes(make_wheel(members))
+    assert serve_package(FROM_WHEEL, None).licence is None  # it names LICENSE
+    served = serve_package(replace(FROM_WHEEL, licence=None), None)
+    assert served.licence == b"As they like.\n"
+
+
 def test_sdist_is_read_by_member_name(monkeypatch, tmp_path):
     sdist = make_sdist(
         [
