@@ -5,8 +5,8 @@ window.readerkitIndex = function (data) {
   const IS_NAME = { name: 1, field: 1, file: 1, code: 1 };
   // How much a kind counts: what people wrote, then names, then words in the midst of code.
   const KINDS = { concept: 1.5, symptom: 1.5, citation: 1.4, note: 1.4, pitfall: 1.4, chapter: 1.1, mechanism: 1.2, page: 1.3, estimate: 1.6,
-    beside: 1.2, tour: 1.2, question: 0.7, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
-  const EXACT = 1, SAME = 0.7, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3;
+    beside: 1.2, record: 0.6, tour: 1.2, question: 0.7, quiz: 0.8, lab: 0.9, reference: 0.8, name: 1, field: 1, file: 1.15, code: 0.35 };
+  const EXACT = 1, SAME = 0.7, BEGUN = 0.7, NEAR = 0.6, WITHIN = 0.3, IDEA = 2;
   const BRIEF = 300; // stems of a text of which each was meant
   const stop = new Set(data.stop.split(" "));
   const endings = data.endings.split(" ").sort(function (a, b) { return b.length - a.length; });
@@ -82,6 +82,7 @@ window.readerkitIndex = function (data) {
     const short = kind === "file" ? name.replace(/\.\w+$/, "") : name;
     const titles = [short, spanish].filter(Boolean).map(asked);
     entries.push({ kind: kind, name: name, spanish: spanish, where: where, page: page, letters: letters(name),
+      mark: IS_NAME[kind] ? "" : letters(page.split("#")[1] || ""),
       titles: IS_NAME[kind] ? [] : titles.map(function (title) { return title.map(stem); }) });
     titles.forEach(function (title) {
       const weight = factor * (1.3 + 1.2 / Math.max(1, title.length));
@@ -166,11 +167,12 @@ window.readerkitIndex = function (data) {
     return { typed: typed.map(function (phrase) { return phrase.map(stem); }),
       said: said.filter(function (keys, at) { return typed[at].length === 1 || new Set(keys).size > 1; }) };
   });
-  let scores, covered, all, known, called, hasNames = false; // all: a word is as rare before the names come
+  let scores, covered, all, known, called, marks, hasNames = false; // all: a word is as rare before the names come
   function size() {
     vocabulary = Array.from(stemOf.keys());
     known = heap(vocabulary);
     called = heap(entries.map(function (entry) { return entry.letters; }));
+    marks = heap(entries.map(function (entry) { return entry.mark; }));
     meant.clear();
     all = Math.max(entries.length, data.names);
     scores = new Float64Array(entries.length);
@@ -260,7 +262,16 @@ window.readerkitIndex = function (data) {
       else for (const word of mine) found.push({ means: meanings(word), also: others });
       at += length;
     }
+    apart(found);
     return found;
+  }
+  // An idea of several words of which each is asked for, somewhere: "slow on one node".
+  function apart(found) {
+    const keys = found.map(function (term) { return term.means.length ? term.means[0][0][0] : ""; });
+    same.forEach(function (idea) {
+      const phrase = idea.typed.find(function (each) { return new Set(each).size > 1 && each.every(function (key) { return keys.includes(key); }); });
+      if (phrase) found.forEach(function (term, at) { if (phrase.includes(keys[at]) && !term.also.length) term.also = idea.said; });
+    });
   }
   function score(term) {
     const best = new Map();
@@ -282,7 +293,7 @@ window.readerkitIndex = function (data) {
       });
     }
     term.means.forEach(function (each) { count(each[0], each[1]); });
-    term.also.forEach(function (phrase) { count(phrase, term.means.length ? SAME : EXACT); });
+    term.also.forEach(function (phrase) { count(phrase, term.means.length ? SAME : IDEA); });
     return best;
   }
 
@@ -313,7 +324,8 @@ window.readerkitIndex = function (data) {
   // it looks like one, or no text says all of it.
   function find(typedQuery) {
     // An option of a command line is the field that it sets.
-    const query = typedQuery.replace(/^--([a-z]\w*(?:-\w+)*)(?:[= ].*)?$/, function (_, name) { return name.replace(/-/g, "_"); });
+    // "ZeRO++" is zeropp, as "C++" is cpp to a file.
+    const query = typedQuery.replace(/\w{3,}\+\+/, function (name) { return name.slice(0, -2).toLowerCase() + "pp"; }).replace(/^--([a-z]\w*(?:-\w+)*)(?:[= ].*)?$/, function (_, name) { return name.replace(/-/g, "_"); });
     const line = places(query);
     if (line.length) return { results: line.slice(0, LIMIT), wantsNames: false };
     const bare = query.replace(/\(.*$/, "").replace(/:\d*$/, ""); // without what is called with
@@ -332,8 +344,9 @@ window.readerkitIndex = function (data) {
       most += top;
       best.forEach(function (value, number) {
         touched.add(number);
-        scores[number] += value;
-        covered[number] += top * (number in share ? share[number] : 1);
+        const part = number in share ? share[number] : 1;
+        scores[number] += value * part;
+        covered[number] += top * part;
       });
     });
     const whole = letters(bare), isTyped = /[_.(A-Z]/.test(query);
@@ -345,6 +358,9 @@ window.readerkitIndex = function (data) {
         ...term.also.filter(function (phrase) { return phrase.length === 1; }).flat()]);
     });
     const typed = bare.trim().replace(/^(?:self|cls)\./, ""), tail = typed.slice(typed.lastIndexOf(".") + 1);
+    // A name in the midst of words, "what does no_sync do", is in a title or in an address.
+    const names = typed.includes(" ") ? (query.match(/\w+_\w+/g) || []).map(letters) : [];
+    names.forEach(function (name) { touch(called.having(name)); touch(marks.having(name)); });
     if (whole.length > 2) touch(called.having(whole));
     if (isTyped) touch(called.having(letters(tail)));
     if (isTyped) files.forEach(function (_, at) { touched.add(firstFile + at); });
@@ -356,6 +372,9 @@ window.readerkitIndex = function (data) {
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
       if (isTypedAsCode && isName && whole.length > 4 && entry.letters !== whole && isNear(entry.letters, whole)) value += 40;
+      // A word alone may be a name, too; of these the ones that people wrote about come first.
+      if (!isTyped && isName && entry.kind !== "code" && isEnd(entry.name, typed, ".")) value += 14 + 6 * annotated(entry);
+      names.forEach(function (name) { if (entry.letters.includes(name) || entry.mark.includes(name)) value += isName ? 4 : 12; });
       if (covered[number]) value += titled(entry, said);
       if (value > 0) found.push([value, entry]);
     });

@@ -1,4 +1,4 @@
-"""What the search finds: 120 questions, written down before it was asked them."""
+"""What the search finds: 133 questions, written down before it was asked them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def line_at(address):
     return unescape(re.sub("<[^>]+>", "", shown[0])) if shown else ""
 
 
-def test_of_120_questions_three_results_answer_all_but_three(site, open_page):
-    assert len(QUERIES) == 120
+def test_of_133_questions_three_results_answer_all_but_five(site, open_page):
+    assert len(QUERIES) == 133
     page = open_page(f"file://{site}/{START}", width=1440)
     missed = []
     for row in sorted(QUERIES, key=lambda row: row["kind"] == "spanish"):
@@ -67,7 +67,7 @@ def test_of_120_questions_three_results_answer_all_but_three(site, open_page):
         targets = row["targets"].split()
         if not any(is_meant(t, *each) for t in targets for each in found):
             missed.append((row["kind"], row["query"], found))
-    assert len(missed) <= 3, "\n".join(map(str, missed))
+    assert len(missed) <= 5, "\n".join(map(str, missed))
 
 
 def over_the_wire(path):

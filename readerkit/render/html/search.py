@@ -181,7 +181,7 @@ def _records(model: SiteModel) -> Iterator[Indexed]:
         ranks = model.evidence[name].record.events
         events = (each for rank in ranks for each in (*rank.upstream, *rank.mini))
         calls = ", ".join(dict.fromkeys(op_name(each.op) for each in events))
-        yield Indexed("beside", name, calls, f"{page}#r-{name}", calls)
+        yield Indexed("record", name, calls, f"{page}#r-{name}", calls)
 
 
 def _tours(model: SiteModel) -> Iterator[Indexed]:
