@@ -137,7 +137,8 @@ def _upstream(library: Library, upstream: Upstream) -> Ailment:
 def _grammars() -> Ailment:
     mends: dict[str, str] = {}
     state: State = "missing"
-    for language in {each.package: each for each in reversed(LANGUAGES)}.values():
+    here = [each for each in LANGUAGES if each.is_here]
+    for language in {each.package: each for each in reversed(here)}.values():
         try:
             # Python's is loaded as this is imported: no pattern is read without it.
             from readerkit.anchors.grammars import grammar
@@ -148,7 +149,7 @@ def _grammars() -> Ailment:
             mends[said] = mend
             state = "broken" if language.is_python else state
     if not mends:
-        titles = ", ".join(each.title for each in LANGUAGES)
+        titles = ", ".join(each.title for each in here)
         return Ailment("grammars", "works", titles)
     return Ailment("grammars", state, "; ".join(mends), "; ".join(mends.values()))
 

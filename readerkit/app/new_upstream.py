@@ -45,8 +45,10 @@ class NewUpstream:
 
 
 def every_ending() -> tuple[str, ...]:
-    """Return a glob for each ending of a language that is read."""
-    return tuple(f"**/*{ending}" for ending in ENDINGS)
+    """Return a glob for each ending of a language that can be read here."""
+    return tuple(
+        f"**/*{ending}" for ending, language in ENDINGS.items() if language.is_here
+    )
 
 
 def is_address(subject: str) -> bool:
@@ -199,7 +201,7 @@ def _kept(
     }
     if not fitting or (is_given and len(fitting) < len({*globs})):
         lacking = ", ".join(g for g in globs if g not in fitting)
-        titles = ", ".join(each.title for each in LANGUAGES)
+        titles = ", ".join(each.title for each in LANGUAGES if each.is_here)
         raise ReaderkitError(
             f"{where}: no file to read: expected "
             + (

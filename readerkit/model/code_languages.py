@@ -8,7 +8,9 @@ what the tags query of each grammar says of definitions: one way for all of them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import PurePosixPath
+from typing import Any
 
 COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
@@ -30,8 +32,15 @@ class Language:
     scopes: dict[str, str] = field(default_factory=dict, hash=False)
     """Node types that only hold definitions, each with the field that names it."""
 
+    comes_along: bool = True
+    """Whether its grammar is installed with this toolkit."""
     is_python: bool = False
     """Whether patterns are compared by syntax, and claims know what code does."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its grammar is installed, loading or not."""
+        return self.comes_along or find_spec(self.package) is not None
 
 
 _C = ("tree_sitter_c",)
@@ -61,7 +70,7 @@ _JAVA_TAGS = """
 (enum_declaration name: (identifier) @name) @definition.class
 (record_declaration name: (identifier) @name) @definition.class
 """
-LANGUAGES = (
+LANGUAGES: tuple[Language, ...] = (
     Language("Python", "tree_sitter_python", (".py", ".pyi"), is_python=True),
     Language("C", "tree_sitter_c", (".c",), marks=_C),
     Language(
@@ -109,6 +118,44 @@ LANGUAGES = (
         scopes={"internal_module": "name"},
     ),
     Language("Java", "tree_sitter_java", (".java",), own_tags=_JAVA_TAGS),
+)
+_BASH_TAGS = "(function_definition name: (word) @name) @definition.function"
+_KOTLIN_TAGS = """
+(class_declaration name: (_) @name) @definition.class
+(object_declaration name: (_) @name) @definition.class
+(function_declaration name: (_) @name) @definition.function
+"""
+_HASKELL_TAGS = "(function name: (_) @name) @definition.function"
+_ZIG_TAGS = "(function_declaration name: (_) @name) @definition.function"
+
+
+def _more(title: str, *endings: str, **more: Any) -> Language:
+    """Return a language whose grammar is read where somebody installed it."""
+    package = "tree_sitter_" + title.lower()
+    return Language(
+        title, **{"package": package, **more}, endings=endings, comes_along=False
+    )
+
+
+LANGUAGES += (
+    _more("Bash", ".sh", ".bash", own_tags=_BASH_TAGS),
+    _more(
+        "C#",
+        ".cs",
+        package="tree_sitter_c_sharp",
+        tags=("tree_sitter_c-sharp",),
+        marks=("tree_sitter_c-sharp",),
+    ),
+    _more("Elixir", ".ex", ".exs"),
+    _more("Haskell", ".hs", own_tags=_HASKELL_TAGS),
+    _more("Julia", ".jl"),
+    _more("Kotlin", ".kt", ".kts", own_tags=_KOTLIN_TAGS),
+    _more("Lua", ".lua"),
+    _more("OCaml", ".ml", function="language_ocaml"),
+    _more("PHP", ".php", function="language_php"),
+    _more("Ruby", ".rb"),
+    _more("Scala", ".scala"),
+    _more("Zig", ".zig", own_tags=_ZIG_TAGS),
 )
 ENDINGS = {ending: each for each in LANGUAGES for ending in each.endings}
 """Of file names, to the language. A header is read as C++, which nearly all C is."""
