@@ -254,7 +254,11 @@ def test_a_bracket_that_is_missing_is_no_error_on_one_line():
 @pytest.mark.parametrize(
     "path, data, told",
     [
-        ("a.f90", b"x", "a.f90: no grammar here reads such a file: expected one of .c"),
+        (
+            "a.f90",
+            b"x",
+            "a.f90: no grammar here reads such a file: expected one of .bash, .c",
+        ),
         ("a.go", b"package x\0\1", "a.go: skipped: got a binary file"),
         ("a.rs", b"//" + b"x" * 300_000, "a.rs: skipped: got a line of 300,002 bytes"),
         ("a.rs", b"x\n" * 1_100_000, "a.rs: skipped: got 2,200,000 bytes"),
