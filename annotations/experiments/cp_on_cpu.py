@@ -1,4 +1,4 @@
-"""What attention does on a CPU under context_parallel, with a causal mask and without."""
+"""What attention does on a CPU under context_parallel, causal and without a mask."""
 
 import json
 from contextlib import nullcontext
