@@ -58,6 +58,7 @@ PARSED = {
     "parsed megatron-core 0.12 to 0.16.1": ("megatron-core", "v0.12.0", "v0.16.1"),
     "parsed deepspeed 0.15 to 0.19.5": ("deepspeed", "v0.15.0", "v0.19.5"),
     "parsed torch 2.9 to 2.13": ("torch", "v2.9.0", "v2.13.0"),
+    "parsed torch 2.13 to 2.14.1": ("torch", "v2.13.0", "v2.14.1"),
 }
 TRAIN = [*[*HISTORIES][:6], *[*REFACTORED][:3], *[*PARSED][:6]]
 HELD_OUT = [*[*HISTORIES][6:], *[*REFACTORED][3:], *[*PARSED][6:]]

@@ -36,7 +36,7 @@ RELEASES = {
     "0.16.4 0.16.5 0.16.6 0.16.7 0.16.8 0.16.9 0.17.0 0.17.1 0.17.2 0.17.3 0.17.4 "
     "0.17.5 0.17.6 0.18.0 0.18.1 0.18.2 0.18.3 0.18.4 0.18.5 0.18.6 0.18.7 "
     "0.18.8 0.18.9 0.19.0 0.19.1 0.19.2 0.19.3 0.19.4 0.19.5",
-    "torch": "2.9.0 2.11.0 2.13.0",
+    "torch": "2.9.0 2.11.0 2.13.0 2.14.1",
     "megatron-core": "0.12.0 0.12.3 0.13.0 0.13.1 0.14.0 0.15.0 0.15.3 0.16.0 0.16.1",
 }
 _SDISTS = {"deepspeed", "megatron-core"}
@@ -50,7 +50,8 @@ _MAX_BYTES = 2_000_000
 def repository(name: str, cache: Path) -> Path:
     """Return the history of a library, made in the cache if it is not there."""
     root = cache / "histories" / name
-    if (root / "done").is_file():
+    done = root / "done"
+    if done.is_file() and done.read_text() == RELEASES[name]:
         return root
     files = [(Version(v), _archive(name, v, cache)) for v in RELEASES[name].split()]
     subprocess.run(["git", "init", "-q", "--bare", str(root)], check=True)
@@ -60,7 +61,7 @@ def repository(name: str, cache: Path) -> Path:
         for number, (version, file) in enumerate(sorted(files)):
             for part in _commit(number, str(version), dict(_members(file))):
                 process.stdin.write(part)
-    (root / "done").touch()
+    done.write_text(RELEASES[name])
     return root
 
 
@@ -83,8 +84,10 @@ def _archive(name: str, version: str, cache: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--only-binary", ":all:", "--implementation", "cp"]
     # torch for a Mac has the same Python, and a tenth of the bytes.
-    machine = "macosx_11_0_arm64" if name == "torch" else "manylinux_2_28_x86_64"
+    mac = name == "torch"
+    machine = "macosx_14_0_arm64" if mac else "manylinux_2_28_x86_64"
     command += ["--python-version", "3.12", "--platform", machine]
+    command += ["--platform", "macosx_11_0_arm64"] if mac else []
     command += ["--platform", "any", "--dest", str(folder), f"{name}=={version}"]
     subprocess.run(command, check=True)
     return next(file for file in folder.iterdir() if exact.search(file.name))
