@@ -20,10 +20,10 @@ from readerkit.app.folders import (
     read_at_most,
     shipped_book,
 )
-from readerkit.app.overlay import for_this_book, read_with_overlay
+from readerkit.app.overlay import for_this_book, read_exactly, read_with_overlay
 from readerkit.app.parse_cache import FoundPlaces, Memo
 from readerkit.content.book import Book
-from readerkit.content.parse_book import BookFile, read_book
+from readerkit.content.parse_book import BookFile
 from readerkit.content.resolved_notes import (
     Remember,
     Sources,
@@ -255,26 +255,25 @@ def open_library(
     store = BlobStore(cache)
     memo = Memo(cache, root)
     shared, overlay = [*_files(root)], [*_overlay(mine)]
-    if as_if:
-        _put(*as_if, (shared, root), (overlay, mine))
+    written = _put(*as_if, (shared, root), (overlay, mine)) if as_if else ""
     own, foreign = for_this_book(overlay, shared, memo.read)
     try:
         parsed, left_out = read_with_overlay(shared, own, memo.read, whole=whole)
-    except ContentError:
-        everything, faults = read_book([*shared, *own])  # with exact places
+    except ContentError as error:
+        everything, faults = read_exactly([*shared, *own], memo.read, error)
         faulty = Library(root, mine, everything, store)
-        raise ContentError([*faults, *_anchor_faults(faulty)]) from None
+        raise ContentError([*faults, *_anchor_faults(faulty, written)]) from None
     for line in filter(None, (foreign, left_out) if not quiet else ()):
         warn(line)
     memo.save()
     return Library(root, mine, parsed, store, left_out)
 
 
-def _anchor_faults(library: Library) -> Iterator[ContentFault]:
-    """Yield what is wrong with anchors, as far as the cache alone can tell."""
-    book = library.book
-    for upstream in book.upstreams.values():
-        notes = book.anchored_in(upstream.name)
+def _anchor_faults(library: Library, written: str) -> Iterator[ContentFault]:
+    """Yield what the cache tells of wrong anchors; in ``written`` alone, if given."""
+    for upstream in library.book.upstreams.values():
+        every = library.book.anchored_in(upstream.name)
+        notes = [each for each in every if written in ("", each.place.file)]
         with contextlib.suppress(ReaderkitError):  # no lock, no folder: told elsewhere
             if upstream.is_pinned:
                 files = library.lock(upstream).files
@@ -284,9 +283,9 @@ def _anchor_faults(library: Library) -> Iterator[ContentFault]:
                     if note.anchor.file not in files
                     or library.store.read(files[note.anchor.file]) is not None
                 ]
-            yield from resolve_each(book, library.sources(upstream), notes)[1]
+            yield from resolve_each(library.book, library.sources(upstream), notes)[1]
     with contextlib.suppress(ReaderkitError):
-        yield from check_mirrors(book, library.folders())
+        yield from check_mirrors(library.book, library.folders())
 
 
 @contextmanager
@@ -308,13 +307,14 @@ def _put(
     data: bytes,
     shared: tuple[list[BookFile], Path],
     overlay: tuple[list[BookFile], Path],
-) -> None:
-    """Put a file among those of the book, or of the overlay, whose folder it is in."""
+) -> str:
+    """Put a file among those of the book or of the overlay; return its name."""
     mine = path.is_relative_to(overlay[1])
     files, root = overlay if mine else shared
     below = path.relative_to(root).as_posix()
     new = BookFile(below, data, shown=str(path) if mine else "", mine=mine)
     files[:] = [*(file for file in files if file.path != below), new]
+    return new.name
 
 
 def _overlay(mine: Path) -> Iterator[BookFile]:

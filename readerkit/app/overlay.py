@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from readerkit.content.book import Book
-from readerkit.content.parse_book import IN_FOLDER, BookFile, Read, read_book
+from readerkit.content.kind import Document, E, Kind
+from readerkit.content.parse_book import (
+    IN_FOLDER,
+    BookFile,
+    Read,
+    read_book,
+    read_strictly,
+)
 from readerkit.errors import ContentError, ContentFault
 from readerkit.wording.numbers import counted
 
@@ -41,6 +48,22 @@ def for_this_book(
     return here, f"left out: {files} of your own notes on {', '.join(away)}, which " + (
         f"this book does not pin (it pins {', '.join(pins.upstreams)})"
     )
+
+
+def read_exactly(
+    files: Sequence[BookFile], read: Read, known: ContentError
+) -> tuple[Book, list[ContentFault]]:
+    """Return what is known of a faulty book, each of its faults with its exact place.
+
+    What was remembered of a file has no places: of those that are sound none is asked.
+    """
+    faulty = {fault.file for fault in known.faults}
+
+    def exact(file: BookFile, kind: Kind[E]) -> Document[E]:
+        is_faulty = file.mine or file.name in faulty
+        return (read_strictly if is_faulty else read)(file, kind)
+
+    return read_book(files, exact)
 
 
 def _upstream(file: BookFile) -> str:

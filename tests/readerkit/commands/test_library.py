@@ -11,7 +11,8 @@ import pytest
 
 from readerkit.app.folders import cache_folder, data_folder
 from readerkit.app.library import open_library
-from readerkit.errors import ReaderkitError
+from readerkit.content.parse_book import read_strictly
+from readerkit.errors import ContentError, ReaderkitError
 from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
 
@@ -475,3 +476,25 @@ def test_library_opens_without_git_torch_or_a_network():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+def test_a_fault_that_is_typed_now_is_placed_without_reading_all_else(
+    tmp_path, monkeypatch
+):
+    """Sound files are known by what is remembered of them; faulty ones are read."""
+    book = make_book(tmp_path)
+    open_library(book.root)
+    again = []
+
+    def reading(file, kind):
+        again.append(file.path)
+        return read_strictly(file, kind)
+
+    monkeypatch.setattr("readerkit.app.overlay.read_strictly", reading)
+    target = data_folder() / "book" / "annotations" / "sample" / "mine.yaml"
+    wrong = OWN.replace("text: Forward", "txt: Forward")
+    with pytest.raises(ContentError) as refused:
+        open_library(book.root, whole=True, as_if=(target, wrong.encode()))
+    assert set(again) == {"annotations/sample/mine.yaml"}
+    [line] = {fault.line for fault in refused.value.faults if "txt" in str(fault)}
+    assert "txt: " in wrong.splitlines()[line - 1]
