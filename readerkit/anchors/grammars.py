@@ -13,6 +13,7 @@ from importlib.resources import files
 
 import tree_sitter
 
+from readerkit.anchors.node_kinds import marks_by_names, tags_by_names
 from readerkit.errors import AnchorError, GrammarError
 from readerkit.model.code_languages import (
     COMMENTS,
@@ -36,9 +37,10 @@ def language_at(path: str) -> Language:
     """
     language = language_of(path)
     if language is None:
-        known = ", ".join(sorted(ENDINGS))
+        known = sorted(e for e, each in ENDINGS.items() if each.comes_along)
         raise AnchorError(
-            f"{path}: no grammar here reads such a file: expected one of {known}"
+            f"{path}: no grammar reads such a file: expected one of "
+            f"{', '.join(known)}, or of another language that has one"
         )
     return language
 
@@ -58,11 +60,11 @@ def grammar(language: Language) -> tree_sitter.Language:
         )  # tells one of another tree-sitter, which that does not
         return found
     except ModuleNotFoundError as error:
-        if error.name != language.package:
+        if error.name not in (language.package, language.package.partition(".")[0]):
             raise _broken(language, error) from None
-        package = language.package.replace("_", "-")
         raise GrammarError(
-            f"the grammar of {language.title} is not installed: pip install {package}"
+            f"the grammar of {language.title} is not installed: "
+            f"pip install {language.to_install}"
         ) from None
     # Files that are torn, another machine's, or of a tree-sitter that is not this one.
     except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
@@ -70,11 +72,10 @@ def grammar(language: Language) -> tree_sitter.Language:
 
 
 def _broken(language: Language, error: Exception) -> GrammarError:
-    package = language.package.replace("_", "-")
     said = str(error).partition("\n")[0] or type(error).__name__
     return GrammarError(
         f"the grammar of {language.title} does not load ({said}): "
-        f"pip install --force-reinstall {package}"
+        f"pip install --force-reinstall {language.to_install}"
     )
 
 
@@ -92,18 +93,19 @@ def query(language: Language, text: str) -> tree_sitter.Query:
 @cache
 def tags_query(language: Language) -> tree_sitter.Query:
     """Return the query that names definitions, and nothing that only refers to them."""
-    packages = language.tags or (language.package,)
-    texts = [_query_text(package, "tags.scm") for package in packages]
-    text = "\n".join([*texts, language.own_tags])
+    if language.is_of_pack:
+        text = tags_by_names(grammar(language))
+    else:
+        packages = language.tags or (language.package,)
+        texts = [_query_text(package, "tags.scm") for package in packages]
+        text = "\n".join([*texts, language.own_tags])
     return _chosen(language, text, lambda name: name.startswith("definition."))
 
 
 @cache
 def marks_query(language: Language) -> tree_sitter.Query:
     """Return the query that says what each part of a line is."""
-    packages = language.marks or (language.package,)
-    texts = [_query_text(package, "highlights.scm") for package in packages]
-    return query(language, "\n".join(texts))
+    return query(language, _marks_text(language))
 
 
 @cache
@@ -115,9 +117,14 @@ def chosen_marks(
     It is another query than :func:`marks_query` gives, since a pattern that is turned
     off stays off.
     """
-    packages = language.marks or (language.package,)
+    return _chosen(language, _marks_text(language), wanted)
+
+
+def _marks_text(language: Language) -> str:
+    """Return a query for colours: that of its packages, or told from names of nodes."""
+    packages = () if language.is_of_pack else language.marks or (language.package,)
     texts = [_query_text(package, "highlights.scm") for package in packages]
-    return _chosen(language, "\n".join(texts), wanted)
+    return "\n".join(filter(None, texts)) or marks_by_names(grammar(language))
 
 
 def _chosen(

@@ -20,7 +20,7 @@ from readerkit import __version__
 from readerkit.app.folders import cache_folder, data_folder, shipped_book
 from readerkit.app.library import Library, open_library
 from readerkit.errors import ReaderkitError
-from readerkit.model.code_languages import LANGUAGES
+from readerkit.model.code_languages import LANGUAGES, titles_here
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.holdings import holding
 from readerkit.wording.next_command import typed
@@ -149,8 +149,7 @@ def _grammars() -> Ailment:
             mends[said] = mend
             state = "broken" if language.is_python else state
     if not mends:
-        titles = ", ".join(each.title for each in here)
-        return Ailment("grammars", "works", titles)
+        return Ailment("grammars", "works", titles_here())
     return Ailment("grammars", state, "; ".join(mends), "; ".join(mends.values()))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.errors import ReaderkitError, SourceError
-from readerkit.model.code_languages import ENDINGS, LANGUAGES
+from readerkit.model.code_languages import ENDINGS, titles_here
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import BlobStore, Lock, Upstream
 from readerkit.upstreams.here import living_files, top_of
@@ -47,7 +47,9 @@ class NewUpstream:
 def every_ending() -> tuple[str, ...]:
     """Return a glob for each ending of a language that can be read here."""
     return tuple(
-        f"**/*{ending}" for ending, language in ENDINGS.items() if language.is_here
+        f"**/*{ending}"
+        for ending, language in ENDINGS.items()
+        if language.is_here and language.is_program
     )
 
 
@@ -201,7 +203,7 @@ def _kept(
     }
     if not fitting or (is_given and len(fitting) < len({*globs})):
         lacking = ", ".join(g for g in globs if g not in fitting)
-        titles = ", ".join(each.title for each in LANGUAGES if each.is_here)
+        titles = titles_here()
         raise ReaderkitError(
             f"{where}: no file to read: expected "
             + (

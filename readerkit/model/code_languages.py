@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import Any
 
+from readerkit.model.pack_languages import PACK, PROGRAMS, TEXTS, rows
+
 COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
@@ -36,11 +38,25 @@ class Language:
     """Whether its grammar is installed with this toolkit."""
     is_python: bool = False
     """Whether patterns are compared by syntax, and claims know what code does."""
+    is_program: bool = True
+    """Whether a new book on a repository takes such files in."""
 
     @property
     def is_here(self) -> bool:
         """Whether its grammar is installed, loading or not."""
-        return self.comes_along or find_spec(self.package) is not None
+        return self.comes_along or find_spec(self.package.partition(".")[0]) is not None
+
+    @property
+    def is_of_pack(self) -> bool:
+        """Whether its grammar comes without queries, in the pack of all grammars."""
+        return self.package.startswith(f"{PACK}.")
+
+    @property
+    def to_install(self) -> str:
+        """What ``pip install`` brings its grammar by."""
+        if self.is_of_pack:  # since its version 1 it fetches grammars at run time
+            return "'tree-sitter-language-pack<1'"
+        return self.package.replace("_", "-")
 
 
 _C = ("tree_sitter_c",)
@@ -155,7 +171,19 @@ LANGUAGES += (
     _more("PHP", ".php", function="language_php"),
     _more("Ruby", ".rb"),
     _more("Scala", ".scala"),
+    _more("YAML", ".yaml", ".yml", is_program=False),
     _more("Zig", ".zig", own_tags=_ZIG_TAGS),
+)
+LANGUAGES += tuple(
+    Language(
+        title,
+        f"{PACK}.bindings.{name}",
+        endings,
+        comes_along=False,
+        is_program=table is PROGRAMS,
+    )
+    for table in (PROGRAMS, TEXTS)
+    for name, title, endings in rows(table)
 )
 ENDINGS = {ending: each for each in LANGUAGES for ending in each.endings}
 """Of file names, to the language. A header is read as C++, which nearly all C is."""
@@ -169,3 +197,13 @@ def language_of(path: str) -> Language | None:
     """
     ending = PurePosixPath(path).suffix.lower()
     return ENDINGS.get(ending) if ending else PYTHON
+
+
+def titles_here() -> str:
+    """Return the languages whose grammar is installed; of the pack, how many more."""
+    here = [each for each in LANGUAGES if each.is_here]
+    titles = [each.title for each in here if not each.is_of_pack]
+    more = len(here) - len(titles)
+    return ", ".join(titles) + (
+        f" and {more} more of the language pack" if more else ""
+    )

@@ -255,9 +255,9 @@ def test_a_bracket_that_is_missing_is_no_error_on_one_line():
     "path, data, told",
     [
         (
-            "a.f90",
+            "a.sheet",
             b"x",
-            "a.f90: no grammar here reads such a file: expected one of .bash, .c",
+            "a.sheet: no grammar reads such a file: expected one of .c, .cc, .cjs",
         ),
         ("a.go", b"package x\0\1", "a.go: skipped: got a binary file"),
         ("a.rs", b"//" + b"x" * 300_000, "a.rs: skipped: got a line of 300,002 bytes"),
