@@ -74,6 +74,15 @@ def format_seconds(value: float, decimals: int | None = 2) -> str:
     return _scaled(value * 10**9, 1000, SECONDS, decimals)
 
 
+def format_milliseconds(value: float) -> str:
+    """Return a time in milliseconds, however long: the marks of one scale are alike.
+
+    >>> format_milliseconds(2.5)
+    '2500 ms'
+    """
+    return f"{value * 1e3:g} ms"
+
+
 def format_share(value: float, decimals: int = 2) -> str:
     """Return a share in per cent.
 

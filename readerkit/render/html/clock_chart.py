@@ -18,7 +18,7 @@ from readerkit.model.language import Say
 from readerkit.render.html.charts import box, label, spoken
 from readerkit.render.html.lanes_chart import LanesView, unwatched
 from readerkit.render.html.words import Words
-from readerkit.wording.numbers import format_seconds
+from readerkit.wording.numbers import format_milliseconds, format_seconds
 
 _GUTTER, _WIDTH = 66, 1034
 """What there is room for on a wide screen; on others it scrolls."""
@@ -69,7 +69,7 @@ def _scale(longest: int, per_us: float, bottom: int) -> Iterator[Markup]:
     for at in range(0, longest + 1, unit):
         x = _GUTTER + at * per_us
         yield box(x, _LINE, 0.5, bottom - _LINE - 8, "grid")
-        yield label(x + 3, bottom + 6, "tick", f"{at / 1000:g} ms")
+        yield label(x + 3, bottom + 6, "tick", format_milliseconds(at / 1e6))
 
 
 @dataclass(frozen=True, slots=True)
