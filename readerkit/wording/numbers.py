@@ -80,7 +80,8 @@ def format_milliseconds(value: float) -> str:
     >>> format_milliseconds(2.5)
     '2500 ms'
     """
-    return f"{value * 1e3:g} ms"
+    milliseconds = value * 1e3
+    return f"{milliseconds:g} ms"
 
 
 def format_share(value: float, decimals: int = 2) -> str:

@@ -30,7 +30,9 @@ def of(*matches, lines=(), unseen=0):
     losses = {"mini": ((), (1.0, 0.5)), "upstream": ((), (1.0, 0.75))}
     verdicts = (*record.verdicts, *lines)
     return Conclusion.of(
-        replace(record, events=tuple(ranks), verdicts=verdicts, losses=losses)
+        replace(
+            record, events=tuple(ranks), verdicts=verdicts, losses=losses, clocks=()
+        )
     )
 
 
