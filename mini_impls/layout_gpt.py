@@ -253,7 +253,7 @@ class ParallelRoutedMLP(RoutedMLP):
         tokens = move(hidden.flatten(0, 1), own_part, all_gather, tp)  # (N/tp, D)
         weight = move(self.router.weight, stay, all_reduce, tp)
         gates = self.route(tokens, weight)  # (N/tp, E)
-        tokens = move(tokens, all_gather, reduce_scatter, ep)  # (ep N/tp, D)
         gates = move(gates, all_gather, reduce_scatter, ep)  # (ep N/tp, E)
+        tokens = move(tokens, all_gather, reduce_scatter, ep)  # (ep N/tp, D)
         output = move(self.work(tokens, gates), reduce_scatter, all_gather, ep)
         return move(output, all_gather, own_part, tp).view_as(hidden)

@@ -190,6 +190,8 @@ def local_batch(batch: Batch, groups: LayoutGroups) -> Batch:
         batch, rank=groups.place["dp"], world_size=groups.dp_size
     )  # (B/dp, T) each
     cp = groups.layer.cp
+    if cp.size() == 1:
+        return tokens, labels
     at = positions_of(cp.rank(), cp.size(), tokens.size(1)).to(tokens.device)
     return tokens[:, at], labels[:, at]  # (B/dp, T/cp) each
 

@@ -62,8 +62,8 @@ class NaiveSide(DataParallelSide):
 
 
 def build_naive(rank: Rank, comparison: Comparison) -> NaiveSide:
-    gpt = comparison.alone(comparison.config, comparison.microbatches).model
-    gpt.to(rank.device)
+    config, parts = comparison.config, comparison.microbatches
+    gpt = comparison.alone(config, parts, rank.device).model
     optimizer = torch.optim.AdamW(gpt.parameters(), comparison.learning_rate)
     return NaiveSide(rank, gpt, gpt, optimizer)
 

@@ -1,4 +1,4 @@
-"""Sharded checkpoints beside torch.distributed.checkpoint.
+"""Sharded checkpoints beside torch.distributed.checkpoint, and beside Megatron's.
 
 Both sides train the same shards by the same code. After each step all state is saved
 from one layout and loaded into the other, which was wiped before: rows become columns,
@@ -9,10 +9,15 @@ import pickle
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import torch
@@ -30,6 +35,7 @@ from mini_impls.checkpoint_plan import (
     create_local_plan,
     dedup_save_plans,
 )
+from mini_impls.compare import megatron, shims
 from mini_impls.compare.sides import (
     SIDES,
     Comparison,
@@ -155,25 +161,82 @@ class TorchSide(CheckpointSide):
         )
 
 
+@contextmanager
+def _saves_at_once() -> Iterator[None]:
+    """Let Megatron's writer of checkpoints do without psutil and without a manager."""
+    writer: Any = import_module(
+        "megatron.core.dist_checkpointing.strategies.filesystem_async"
+    )
+    with (
+        patch.object(writer, "_process_memory", lambda: 0),
+        patch.object(writer, "_results_queue", SimpleQueue()),
+    ):
+        yield
+
+
+# Beside the others, it would be a part of what every record is made from.
+shims._SHIMS["saves_at_once"] = (
+    "Megatron's writer takes 0 for the memory of its process, which it logs and asks "
+    "psutil for; and it hands over what was written by a queue of this process, where "
+    "a save in the background needs one that others can read",
+    _saves_at_once,
+)
+
+
+class MegatronSide(CheckpointSide):
+    """Megatron's, under the file format of torch's."""
+
+    def __init__(self, rank: Rank, config: GPTConfig, directory: Path) -> None:
+        super().__init__(rank, config, directory)
+        self.sharded: Any = import_module("megatron.core.dist_checkpointing")
+
+    def save(self, training: ShardedTraining) -> None:
+        """Write what this rank alone holds, and of replicas the first rank's."""
+        if self.rank.rank == 0:
+            self.directory.mkdir()
+        self.sharded.save({**self.as_sharded(training), **EXTRA}, str(self.directory))
+
+    def load(self, training: ShardedTraining) -> None:
+        """Read into the memory of the shards."""
+        self.sharded.load(self.as_sharded(training), str(self.directory))
+
+    def as_sharded(self, training: ShardedTraining) -> dict[str, Any]:
+        """Return the state as Megatron's checkpoints take it: whole fractions."""
+        return {
+            name: self.as_sharded_tensor(name, held, training.dim)
+            for name, held in training.state().items()
+        }
+
+    def as_sharded_tensor(self, name: str, held: HeldTensor, dim: int) -> Any:
+        """Return a tensor with the number of its part, or of its replica."""
+        make = self.sharded.ShardedTensor.from_rank_offsets
+        rank, world_size = self.rank.rank, self.rank.world_size
+        if len(held.size) < 2:
+            return make(name, held.data, replica_id=rank)
+        axis = dim % len(held.size)
+        return make(name, held.data, (axis, rank, world_size))
+
+
 def placement_of(held: HeldTensor, dim: int) -> Shard | Replicate:
     """Return how the mesh holds a tensor: vectors and counts are on every rank."""
     return Shard(dim % len(held.size)) if len(held.size) > 1 else Replicate()
 
 
-def build(rank: Rank, comparison: Comparison) -> Sides:
+def build(rank: Rank, comparison: Comparison, upstream: type[CheckpointSide]) -> Sides:
     """Return both sides, each with a folder that is there within a step only."""
+    groups: dict[str, str] = {rank.group.group_name: "dp"}
+    if upstream is MegatronSide:
+        groups |= dict.fromkeys(megatron.start(rank), "dp")
     names = [f"{tempfile.gettempdir()}/readerkit-checkpoint-{uuid4().hex}"]
     dist.broadcast_object_list(names, group_src=0, group=rank.group)
     config = comparison.config
     mini = MiniSide(rank, config, Path(f"{names[0]}-mini"))
-    upstream = TorchSide(rank, config, Path(f"{names[0]}-upstream"))
+    theirs = upstream(rank, config, Path(f"{names[0]}-upstream"))
 
     def due(step: int) -> Formulas:
         return formulas(rank, config, list(LAYOUTS)[step % len(LAYOUTS)])
 
-    return Sides(
-        mini, upstream, {rank.group.group_name: "dp"}, due(0), of_traced_step=due
-    )
+    return Sides(mini, theirs, groups, due(0), of_traced_step=due)
 
 
 # --- what is sent and kept ---
@@ -223,7 +286,7 @@ def formulas(rank: Rank, config: GPTConfig, layout: str) -> Formulas:
         "mini": {"all_reduce": reduced, **objects},
         "upstream": {"all_reduce": reduced},
     }
-    text = "pickled plans, which name the classes of torch's planner"
+    text = "pickled plans, which name the classes of upstream's planner"
     held = kept_of(rank, config)
     return Formulas(payload, dict.fromkeys(SIDES, held), dict.fromkeys(objects, text))
 
@@ -263,12 +326,32 @@ def kept_of(rank: Rank, config: GPTConfig) -> dict[Category, Formula]:
     }
 
 
+def check_even(world_size: int) -> None:
+    """Raise ValueError where Megatron's parts would not all be of one size."""
+    for name, param in build_model(GPTConfig()).named_parameters():
+        if param.dim() > 1 and any(size % world_size for size in param.shape):
+            raise ValueError(
+                f"{name}: {tuple(param.shape)} is not divisible by {world_size} ranks"
+            )
+
+
+NO_BIT = Tolerance(0.0, "both train by the same code; a copy changes no bit")
 COMPARISONS = (
     Comparison(
         mini="checkpoint",
         upstream="torch",
-        build=build,
-        tolerance=Tolerance(0.0, "both train by the same code; a copy changes no bit"),
+        build=partial(build, upstream=TorchSide),
+        tolerance=NO_BIT,
         writes_files=True,
+    ),
+    Comparison(
+        mini="checkpoint",
+        upstream="megatron",
+        build=partial(build, upstream=MegatronSide),
+        tolerance=NO_BIT,
+        upstreams=("megatron",),
+        shims=("current_device", "synchronize", "cuda_is_cpu", "saves_at_once"),
+        writes_files=True,
+        check=check_even,
     ),
 )

@@ -1,7 +1,12 @@
-"""A GPT on tp x dp x pp beside Megatron's layers and groups, and torch's mesh."""
+"""A GPT on tp x dp x pp beside Megatron's layers and groups, and torch's mesh.
 
+Once more on all five dimensions, tp x cp x pp with experts, beside Megatron's.
+"""
+
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -32,12 +37,20 @@ from mini_impls.layout_stages import (
     check_sizes,
     make_groups,
 )
+from mini_impls.layout_train import split_params
 from mini_impls.model import GPTConfig
 from readerkit.content.vocabulary import Category
 
 LAYERS = 2
 SIZES = {2: {"tp": 2}, 4: {"tp": 2, "pp": 2}, 8: {"tp": 2, "pp": 2}}
 """How many ranks are cut how; data parallelism takes the rest."""
+FIVE = {
+    2: {"cp": 2, "ep": 2},
+    4: {"tp": 2, "cp": 2, "ep": 2},
+    8: {"tp": 2, "cp": 2, "pp": 2, "ep": 2},
+}
+"""The same for the model with experts."""
+NUM_EXPERTS = 4
 
 
 # --- Megatron ---
@@ -47,24 +60,42 @@ def build_megatron(rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini, and the same model on Megatron's groups."""
     config = comparison.config
     assert isinstance(config, LayoutConfig)
-    sizes = SIZES[rank.world_size]
-    tp, pp = sizes["tp"], sizes.get("pp", 1)
-    names = megatron.start(rank, tensor=tp, pipeline=pp)
-    groups = make_groups(TwoLayouts.parse(rank.world_size, sizes), rank.rank)
+    layouts = layouts_of(config, rank.world_size)
+    dense, ep = layouts.dense.sizes, layouts.experts.sizes["ep"]
+    names = megatron.start(
+        rank,
+        tensor=dense["tp"],
+        pipeline=dense["pp"],
+        context=dense["cp"],
+        expert=ep,
+        expert_tensor=1,
+    )
+    groups = make_groups(layouts, rank.rank)
     logs = StepLog("mini", rank.rank), StepLog("upstream", rank.rank)
     mini = build_mini(rank, comparison, groups, logs[0])
     upstream = build_upstream(rank, comparison, groups, logs[1])
     state: Any = import_module("megatron.core.parallel_state")
-    reduced = state.get_data_parallel_group(with_context_parallel=True)
-    names |= {**named(groups), **named_groups({"dp": reduced})}
-    params = sum(param.numel() for param in mini.trainer.stage.parameters())
-    due = of_megatron(formulas(config, mini, groups), groups, params)
+    # Either may have one rank, over which Megatron reduces too.
+    edp = state.get_expert_data_parallel_group()
+    dp = state.get_data_parallel_group(with_context_parallel=True)
+    # No expert is cut here, so a whole set of slices is a whole set of experts.
+    names = {g: "ep" if label == "etp x ep" else label for g, label in names.items()}
+    names |= {**named(groups), **named_groups({"edp": edp, "dp": dp})}
+    due = of_megatron(formulas(config, mini, groups), config, mini, groups)
     return Sides(mini, upstream, names, due)
+
+
+def layouts_of(config: LayoutConfig, world_size: int) -> TwoLayouts:
+    """Return how so many ranks are cut for a model."""
+    sizes = FIVE if config.num_moe_experts else SIZES
+    return TwoLayouts.parse(world_size, sizes[world_size])
 
 
 def named(groups: LayoutGroups) -> dict[str, str]:
     """Return what the mini's groups are for, by their names."""
-    return named_groups({"tp": groups.layer.tp, "pp": groups.pp, "dp": groups.dp_cp})
+    layer = groups.layer
+    made = {"ep": layer.ep, "edp": groups.expert_dp, "tp": layer.tp, "cp": layer.cp}
+    return named_groups({**made, "pp": groups.pp, "dp": groups.dp_cp})
 
 
 def named_groups(made: Mapping[str, dist.ProcessGroup]) -> dict[str, str]:
@@ -79,8 +110,7 @@ def build_torch(rank: Rank, comparison: Comparison) -> Sides:
     """Return the mini, and the same model cut by torch along a mesh."""
     config = comparison.config
     assert isinstance(config, LayoutConfig)
-    sizes = SIZES[rank.world_size]
-    groups = make_groups(TwoLayouts.parse(rank.world_size, sizes), rank.rank)
+    groups = make_groups(layouts_of(config, rank.world_size), rank.rank)
     logs = StepLog("mini", rank.rank), StepLog("upstream", rank.rank)
     mini = build_mini(rank, comparison, groups, logs[0])
     upstream = TorchSide(
@@ -111,13 +141,40 @@ def formulas(config: LayoutConfig, mini: MiniSide, groups: LayoutGroups) -> Form
     return Formulas.alike(sent, kept)
 
 
-def of_megatron(expected: Formulas, groups: LayoutGroups, params: int) -> Formulas:
-    """Return the formulas of Megatron, which reduces over a group of one rank too."""
+def of_megatron(
+    expected: Formulas, config: LayoutConfig, mini: MiniSide, groups: LayoutGroups
+) -> Formulas:
+    """Return the formulas of Megatron, which reduces over a group of one rank too.
+
+    Beside tokens and weights it gathers who goes where, a byte for each expert; and it
+    adds up the routers' gradients once a step, the mini once a microbatch.
+    """
+    stage = mini.trainer.stage
     sent = dict(expected.payload["upstream"])
-    if groups.dp_cp.size() == 1:
-        usual = sent["all_reduce"]
-        text = f"{usual.text}, to this rank itself"
-        sent["all_reduce"] = Formula(usual.bytes + 4 * params, text)
+    more, texts = Counter[str](), dict[str, str]()
+    for params, group, what in zip(
+        split_params(stage),
+        (groups.dp_cp, groups.expert_dp),
+        ("parameters", "parameters of experts"),
+        strict=True,
+    ):
+        if params and group.size() == 1:
+            more["all_reduce"] += 4 * sum(param.numel() for param in params)
+            texts["all_reduce"] = f"{what}, to this rank itself"
+    if config.num_moe_experts:
+        tp, ep = groups.layer.tp.size(), groups.layer.ep.size()
+        tokens = ROWS * config.max_sequence_length // groups.layer.cp.size() // tp
+        layers = len(stage.layers)
+        of_map = MICROBATCHES * layers * ep * tokens * config.num_moe_experts
+        more["all_gather"] += of_map
+        texts["all_gather"] = f"{of_map:,} B of who goes where"
+        if tp > 1:
+            router = 4 * config.num_moe_experts * config.hidden_size * layers
+            more["all_reduce"] -= (MICROBATCHES - 1) * router
+            texts["all_reduce"] = f"routers' gradients of {router:,} B once"
+    for op, text in texts.items():
+        usual = sent[op]
+        sent[op] = Formula(usual.bytes + more[op], f"{usual.text}; {text}")
     return replace(expected, payload={**expected.payload, "upstream": sent})
 
 
@@ -145,21 +202,18 @@ def of_torch(expected: Formulas, groups: LayoutGroups, sizes: list[int]) -> Form
     )
 
 
-def check(world_size: int) -> None:
+def check(config: LayoutConfig, world_size: int) -> None:
     """Raise ValueError where ranks are not cut here."""
     if world_size not in SIZES:
         known = ", ".join(map(str, SIZES))
         raise ValueError(f"layouts are compared on {known} ranks, not {world_size}")
-    check_sizes(
-        LayoutConfig(num_layers=LAYERS),
-        TwoLayouts.parse(world_size, SIZES[world_size]),
-    )
+    check_sizes(config, layouts_of(config, world_size))
 
 
 def resize(comparison: Comparison, world_size: int) -> Comparison:
     """Return the comparison with microbatches for each rank of data parallelism."""
-    sizes = SIZES[world_size]
-    dp = world_size // (sizes["tp"] * sizes.get("pp", 1))
+    assert isinstance(comparison.config, LayoutConfig)
+    dp = layouts_of(comparison.config, world_size).dense.sizes["dp"]
     return replace(
         comparison,
         microbatches=MICROBATCHES * dp,
@@ -173,31 +227,42 @@ def alone(config: GPTConfig, microbatches: int, device: torch.device) -> Alone:
     return Alone(build_layout_model(config).to(device))
 
 
-def comparison(upstream: str, **rest: Any) -> Comparison:
+def comparison(upstream: str, *, num_moe_experts: int = 0, **rest: Any) -> Comparison:
     """Return one of them."""
+    config = LayoutConfig(num_layers=LAYERS, num_moe_experts=num_moe_experts)
     return Comparison(
         mini="layout",
         upstream=upstream,
-        config=LayoutConfig(num_layers=LAYERS),
+        config=config,
         data_parallel=False,
         uneven=True,
         covers=frozenset({"groups of some of the ranks"}),
         alone=alone,
-        check=check,
+        check=partial(check, config),
         resize=resize,
         **rest,
     )
 
 
+SHIMS = ("current_device", "synchronize", "cuda_is_cpu")
+OF_BUFFERS = Tolerance(
+    1e-4, "gradients lie in another order in a buffer, so sums have another"
+)
 COMPARISONS = (
     comparison(
         "megatron",
         build=build_megatron,
-        tolerance=Tolerance(
-            1e-4, "gradients lie in another order in a buffer, so sums have another"
-        ),
+        tolerance=OF_BUFFERS,
         upstreams=("megatron",),
-        shims=("current_device", "synchronize", "cuda_is_cpu"),
+        shims=SHIMS,
+    ),
+    comparison(
+        "megatron_experts",
+        num_moe_experts=NUM_EXPERTS,
+        build=build_megatron,
+        tolerance=OF_BUFFERS,
+        upstreams=("megatron",),
+        shims=(*SHIMS, "no_general_gemm", "eager"),
     ),
     comparison(
         "torch",

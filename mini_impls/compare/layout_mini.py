@@ -138,11 +138,12 @@ def build_mini(
     """Return the mini."""
     config = comparison.config
     assert isinstance(config, LayoutConfig)
+    tokens = config.max_sequence_length // groups.layer.cp.size()
     trainer = LayoutTrainer(
         build_stage(rank, config, groups),
         groups,
         microbatches=MICROBATCHES,
-        microbatch_shape=(ROWS, config.max_sequence_length, config.hidden_size),
+        microbatch_shape=(ROWS, tokens, config.hidden_size),
         learning_rate=comparison.learning_rate,
     )
     return MiniSide(trainer, log)
