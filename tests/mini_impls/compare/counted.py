@@ -118,7 +118,7 @@ class Windows:
             self.now = None
 
 
-def main(rank, folder, mini, upstream, megatron, *wanted):
+def main(rank, world_size, folder, mini, upstream, megatron, *wanted):
     """Run the comparison; write which statements ran in set-up and in each step."""
     Counting.wanted = frozenset(wanted)
     loaders = (
@@ -157,9 +157,10 @@ def main(rank, folder, mini, upstream, megatron, *wanted):
 
     watch._Watcher = Watcher
     torch.set_num_threads(1)
-    store = dist.FileStore(f"{folder}/store", 2)
-    dist.init_process_group("gloo", store=store, rank=int(rank), world_size=2)
-    itself = Rank(int(rank), 2, torch.device("cpu"), dist.group.WORLD)
+    which, size = int(rank), int(world_size)
+    store = dist.FileStore(f"{folder}/store", size)
+    dist.init_process_group("gloo", store=store, rank=which, world_size=size)
+    itself = Rank(which, size, torch.device("cpu"), dist.group.WORLD)
     place = Path(megatron) if megatron else None
     watch.watch(itself, mini, upstream, watch.MIN_STEPS, place)
     dist.barrier()

@@ -63,14 +63,17 @@ def count(name, folder):
     files = {str(roots[u] / path): (u, path) for u, path in files_of(name)}
     program = str(Path(__file__).with_name("counted.py"))
     comparison = BY_NAME[name]
+    size = record_of(name).world_size
     given = (str(folder), comparison.mini, comparison.upstream, megatron, *files)
     ranks = [
-        subprocess.Popen([sys.executable, program, str(rank), *given], cwd=ROOT)
-        for rank in range(2)
+        subprocess.Popen(
+            [sys.executable, program, str(rank), str(size), *given], cwd=ROOT
+        )
+        for rank in range(size)
     ]
-    assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
+    assert [rank.wait(timeout=600) for rank in ranks] == [0] * size
     windows = None
-    for rank in range(2):
+    for rank in range(size):
         seen = json.loads((folder / f"{rank}.json").read_text())
         windows = windows or [{} for _ in seen]
         for window, found in zip(windows, seen, strict=True):
@@ -106,7 +109,7 @@ def differing(name, folder):
     return wrong, checked
 
 
-@pytest.mark.slow  # two ranks that compile their upstream anew
+@pytest.mark.slow  # ranks that compile their upstream anew
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_path):
     wrong, checked = differing(name, tmp_path / "0")
