@@ -59,6 +59,8 @@ def test_a_run_is_shown_while_it_goes_on_when_it_ends_and_when_it_is_killed(page
     assert rows == [" ".join(filter(None, row)).split() for row in (english, *ranks)]
     beside = re.findall(r'<p lang="?en"?>(rank .*?)</p>', shown)
     assert beside == [line for line in told.splitlines() if re.match(r"rank \d", line)]
+    marked = r'<p class="?only-es"? lang="?es"?>[^<]+</p>\s*<p lang="?en"?>rank 0 '
+    assert re.search(marked, shown)
 
     # One process takes all steps first.
     process = subprocess.Popen([*RUN, "300"], stdout=subprocess.DEVNULL)
