@@ -38,11 +38,12 @@ class Live:
         self.tests += 1
         shutil.rmtree(self.data / "book" / "annotations", ignore_errors=True)
         (self.data / "read.json").unlink(missing_ok=True)
-        for path in files_of(self.book) - self.files.keys():
+        new = files_of(self.book) - self.files.keys()
+        for path in new:
             path.unlink()
-        for path, data in self.files.items():
-            if path.read_bytes() != data:
-                path.write_bytes(data)
+        other = [p for p, data in self.files.items() if p.read_bytes() != data]
+        for path in other:
+            path.write_bytes(self.files[path])
         mark = f"Forward, then backward, in test {self.tests}."
         text = ANNOTATIONS.replace("Forward, then backward.", mark)
         self.book.path("sample/linear.yaml").write_text(text)
@@ -50,6 +51,14 @@ class Live:
         while mark not in ask(self.port, f"/{FILE}")[1]:
             assert time.monotonic() < deadline, "the server does not follow"
             time.sleep(0.05)
+        while (new or other) and self.is_building():  # once more, for those alone
+            assert time.monotonic() < deadline, "the server does not rest"
+
+    def is_building(self):
+        """Tell whether another build came within half a second."""
+        before = ask(self.port, f"/{FILE}")[1]
+        time.sleep(0.5)
+        return ask(self.port, f"/{FILE}")[1] != before
 
 
 def files_of(book):
