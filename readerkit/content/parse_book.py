@@ -185,8 +185,7 @@ class _Reader:
             self.book.entries[kind].append(written)
 
     def _take_note(self, file: BookFile, written: WrittenEntry[Annotation]) -> None:
-        upstream = file.path.split("/")[1]
-        note = replace(written.entry, upstream=upstream, mine=file.mine)
+        note = as_noted(written.entry, file)
         is_unplaced = (*written.path, "at") in written.document.stand_ins
         placed = self.book.entries[ANNOTATIONS]
         notes = self.book.unplaced if is_unplaced else placed
@@ -199,6 +198,11 @@ class _Reader:
             self.faults.append(fault)
         else:
             self.book.upstreams[upstream.name] = upstream
+
+
+def as_noted(entry: Annotation, file: BookFile) -> Annotation:
+    """Return a note with what its file tells of it: the upstream, and whose it is."""
+    return replace(entry, upstream=file.path.split("/")[1], mine=file.mine)
 
 
 def _unreadable(file: BookFile) -> tuple[str, str, str]:

@@ -12,13 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace as replace_note
-
 from readerkit.app.folders import read_at_most
 from readerkit.content.annotations import ANNOTATIONS, Annotation
 from readerkit.content.book import Book
 from readerkit.content.kind import Document
-from readerkit.content.parse_book import BookFile, kind_of, read_strictly
+from readerkit.content.parse_book import BookFile, as_noted, kind_of, read_strictly
 from readerkit.content.translations import NOTE_TRANSLATION
 from readerkit.errors import ReaderkitError
 from readerkit.model import addresses
@@ -43,12 +41,13 @@ def saved_notes(
     model, prover = build_cache.model, build_cache.prover
     assert model is not None and prover is not None  # built before it is served
     there = [path for path in paths if path.is_file()]
-    try:
-        (file,) = filter(None, (_book_file(path, inputs) for path in there))
-        book, changed = _with_file(model.book, file)
-    except (ReaderkitError, ValueError):  # the build says what is wrong
+    if len(there) != 1:
         return {}
-    if len(there) > 1:
+    try:
+        if (file := _book_file(there[0], inputs)) is None:
+            return {}
+        book, changed = _with_file(model.book, file)
+    except ReaderkitError:  # the build says what is wrong
         return {}
     notes, proofs = dict(model.notes), dict(model.proofs)
     for name in changed:
@@ -111,7 +110,7 @@ def _annotations(
     """Return the notes of a file that say other words of the same lines."""
     found = {}
     for entry in document.entries.values():
-        note = replace_note(entry, upstream=file.path.split("/")[1], mine=file.mine)
+        note = as_noted(entry, file)
         known = book.annotations.get(note.id)
         if known and known != note and _lines_of(known) == _lines_of(note):
             found[note.id] = note

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from readerkit.anchors import Anchor, SourceFile, Span, resolve
@@ -10,6 +12,7 @@ from readerkit.anchors.highlight import highlight
 from readerkit.errors import GrammarError
 from readerkit.model.code_languages import ENDINGS, LANGUAGES
 from readerkit.model.git_names import TreePath
+from tests.helpers import ROOT
 
 MORE = [each for each in LANGUAGES if not each.comes_along and not each.is_of_pack]
 PACK = [each for each in LANGUAGES if each.is_of_pack]
@@ -96,6 +99,12 @@ def test_what_is_not_installed_is_said_with_what_to_do():
 def test_no_ending_is_of_two_languages():
     endings = [ending for each in LANGUAGES for ending in each.endings]
     assert len(endings) == len({*endings})
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_the_pages_count_those_of_the_pack(file):
+    text = (ROOT / file).read_text("utf-8")
+    assert len(PACK) == int(re.search(r"(\d+) (of them inside|grammars more)", text)[1])
 
 
 OF_PACK = {
