@@ -71,7 +71,7 @@ def compare(
     """Run both sides in one launch and return the record.
 
     Under torchrun this process is one of the ranks, and only the first has a record.
-    `show_traces` gets what all ranks recorded in some steps more; nobody, no steps.
+    `show_traces` gets what all ranks recorded in some steps more.
     With `share_gpus` there may be more ranks than GPUs; with `unpinned` torch is taken
     as it is installed, and the record names its commit.
 
