@@ -144,9 +144,11 @@ def read_diagram_at(path: Path, root: Path, sources: Mapping[str, Sources]) -> D
         ContentError: a claim that does not hold.
     """
 
-    def lines_of(upstream: str, anchor: Anchor) -> str:
+    def lines_of(upstream: str, anchor: Anchor) -> str | None:
         if upstream not in sources:
             raise AnchorError(f"unknown upstream '{upstream}'")
+        if sources[upstream].is_absent:  # optional, and not fetched
+            return None
         span = sources[upstream].resolve(anchor)
         source = sources[upstream].file(span.path)
         numbers = range(span.first, span.last + 1)

@@ -14,8 +14,10 @@ from readerkit.errors import AnchorError, ContentError, ContentFault
 from readerkit.model.anchor import Anchor
 from readerkit.model.base import SOME, Model, Text, UpstreamName
 
-Lines = Callable[[str, Anchor], str]
-"""From an upstream and an anchor to the text of its lines; AnchorError if none."""
+Lines = Callable[[str, Anchor], str | None]
+"""From an upstream and an anchor to the text of its lines; AnchorError if none.
+
+None where the upstream was not fetched."""
 
 
 class DiagramClaim(Model, frozen=True):
@@ -120,10 +122,13 @@ def _faults(
     if not re.search(rf"^\W*(.*\s)?{re.escape(claim.node)}\b", mermaid, re.M):
         yield claims.fault((*path, "node"), "a node that is not drawn", claim.node)
     try:
-        text = "".join(lines_of(claim.upstream, claim.at).split())
+        lines = lines_of(claim.upstream, claim.at)
     except AnchorError as error:
         yield claims.fault((*path, "at"), f"anchor: {error}")
         return
+    if lines is None:  # not at hand: nothing tells whether it holds
+        return
+    text = "".join(lines.split())
     for position, token in enumerate(claim.holds):
         if "".join(token.split()) not in text:
             where = (*path, "holds", position)

@@ -64,6 +64,12 @@ QUESTIONS = """\
   explanation: By its lines.
   notes: [both]
 """
+DIAGRAM = """\
+title: It is turned on
+alternative: The trainer turns it on.
+claims:
+  - {node: a, upstream: trainer, at: {file: train/main.py, symbol: main}, holds: [main]}
+"""
 MISSING = "Trainer was not fetched, and no package carries it: readerkit fetch trainer"
 
 
@@ -93,6 +99,8 @@ def desk(tmp_path, capsys) -> Desk:
             "trainer/main.yaml": NOTES,
             "sample/linear.yaml": notes.read_text() + BOTH,
             "sample/linear.es.yaml": SPANISH,
+            "../site/pages/diagrams/d.mmd": 'flowchart LR\n  a["main"] --> b["on"]\n',
+            "../site/pages/diagrams/d.yaml": DIAGRAM,
         },
     )
     return Desk(made, capsys)
