@@ -27,3 +27,7 @@ print("parameters_of_ranks =", json.dumps([[len(p) for p in o[0]] for o in owned
 print("first_offsets =", json.dumps([o[2] for o in owned]))
 names = [f"g{i}" for i in range(6)]
 print("round_robin =", json.dumps(there["_round_robin_reorder"](this, names, 2)[0]))
+uneven = [torch.zeros(n) for n in (100, 1, 1, 1)]
+dealt, _ = there["_round_robin_reorder"](this, uneven, 2)
+owned = [there["get_partition_info"](this, dealt, 52, rank)[0] for rank in range(2)]
+print("dealt_to_two =", json.dumps([[len(p) for p in tensors] for tensors in owned]))
