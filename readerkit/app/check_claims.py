@@ -34,8 +34,7 @@ def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claim
     book = library.book
     if upstream is not None:
         return [*book.notes_on(upstream.name)]
-    entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values(), *book.tours.values()]
+    entries: list[Claimable] = [*book.claimed()]
     # What these bring along takes longer than the notes of a small book.
     if (library.root / "site" / "pages").is_dir():
         from readerkit.app.read_chapters import read_chapters

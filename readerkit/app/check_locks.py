@@ -10,7 +10,7 @@ from readerkit.anchors.grammars import grammar
 from readerkit.app.check_claims import hold_claims
 from readerkit.app.check_living import EditedCode, edited_code, not_locked, told_reader
 from readerkit.app.library import Library, note_progress
-from readerkit.content.annotations import Annotation, Concept
+from readerkit.content.annotations import Annotation, Concept, Condition
 from readerkit.content.book import Book
 from readerkit.content.mirrors import Mirror, MirrorSection
 from readerkit.content.resolved_notes import (
@@ -43,6 +43,7 @@ class Report:
     upstreams: list[dict[str, Any]] = field(default_factory=list)
     concepts: dict[str, Any] | None = None
     """Where the whole book was held. The same for the next."""
+    conditions: dict[str, Any] | None = None
     mirrors: dict[str, Any] | None = None
     tours: dict[str, Any] | None = None
     beside: Mapping[str, int] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Report:
             "faults": rows,
             "upstreams": self.upstreams,
             "concepts": self.concepts,
+            "conditions": self.conditions,
             "mirrors": self.mirrors,
             "tours": self.tours,
             "beside": dict(self.beside),
@@ -166,6 +168,7 @@ def check(
         from readerkit.app.check_book import check_beside  # brings the site along
 
         report.concepts = check_concepts(book)
+        report.conditions = check_conditions(book)
         report.mirrors = check_translated_mirrors(book)
         report.tours = check_translated_tours(book)
         beside = check_beside(library, opened, notes)
@@ -268,7 +271,7 @@ def _differences(book: Book, sources: Sources, notes: list[Note]) -> dict[str, s
 
 
 def _behind(
-    english: Iterable[Annotation | Concept | Tour],
+    english: Iterable[Annotation | Concept | Condition | Tour],
     translations: Mapping[str, Mapping[str, Translation]],
 ) -> list[dict[str, Any]]:
     """Return the translations that do not say that they are of today's English."""
@@ -291,6 +294,12 @@ def check_concepts(book: Book) -> dict[str, Any]:
     """Return how many concepts there are, and of which a translation is outdated."""
     behind = _behind(book.concepts.values(), book.concept_translations)
     return {"concepts": len(book.concepts), "translations_to_check": behind}
+
+
+def check_conditions(book: Book) -> dict[str, Any]:
+    """Return the same of what notes presume."""
+    behind = _behind(book.conditions.values(), book.condition_translations)
+    return {"conditions": len(book.conditions), "translations_to_check": behind}
 
 
 def check_translated_mirrors(book: Book) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def shared(
         own = own.with_texts(library.book.translated(own, language).texts)
     text = None if sources.is_absent else file_text(sources, note.span.path)
     works = library.book.references
-    return SharedNote(own, note.span, sources.upstream, text, works)
+    presumed = library.book.conditions_of(own, language)
+    return SharedNote(own, note.span, sources.upstream, text, works, presumed)
 
 
 def notes_of(library: Library, tour: Tour) -> Iterator[tuple[Note, Sources]]:

@@ -38,6 +38,12 @@ def concepts(book: Path | None, given: Given) -> Names:
         yield each.id, each.title
 
 
+def conditions(book: Path | None, given: Given) -> Names:
+    """Yield what notes of a book presume."""
+    for each in _open(book).conditions.values():
+        yield each.id, each.title
+
+
 def note_topics(book: Path | None, given: Given) -> Names:
     """Yield the topics that notes are written under."""
     for topic in dict.fromkeys(a.topic for a in _open(book).annotations.values()):

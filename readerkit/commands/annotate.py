@@ -32,6 +32,8 @@ KINDS = {
     "mirror-translation": "translations.MIRROR_TRANSLATION",
     "concepts": "annotations.CONCEPTS",
     "concept-translation": "translations.CONCEPT_TRANSLATION",
+    "conditions": "annotations.CONDITIONS",
+    "condition-translation": "translations.CONDITION_TRANSLATION",
     "references": "annotations.REFERENCES",
     "tour": "tours.TOUR",
     "tour-translation": "tours.TOUR_TRANSLATION",
@@ -278,7 +280,11 @@ def _print_schema(library: Library, kind: str) -> None:
     module, name = KINDS[kind].split(".")
     of_kind = getattr(import_module(f"readerkit.content.{module}"), name)
     written = library.book
-    choices = {"concepts": written.concepts, "references": written.references}
+    choices = {
+        "concepts": written.concepts,
+        "conditions": written.conditions,
+        "references": written.references,
+    }
     print_json(json_schema(of_kind, **choices))
 
 

@@ -123,6 +123,12 @@ def chosen_notes_options(command: Command) -> Command:
             shell_complete=names("concepts"),
         ),
         click.option(
+            "--condition",
+            metavar="ID",
+            help="Only what presumes it.",
+            shell_complete=names("conditions"),
+        ),
+        click.option(
             "--kind",
             type=click.Choice(["citation", "note", "pitfall"]),
             help="Only such.",

@@ -27,6 +27,7 @@ from readerkit.model.base import (
     SOME,
     UNWRITTEN,
     ConceptId,
+    ConditionId,
     Id,
     Model,
     Name,
@@ -74,6 +75,8 @@ class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
     references: tuple[Citation, ...] = ()
     starts: Annotated[tuple[Start, ...], SOME, ONCE] = ()
     """What it speaks of; all of it, where nothing is said."""
+    conditions: Annotated[tuple[ConditionId, ...], SOME, ONCE] = ()
+    """What all of its sentences presume."""
     also: Annotated[tuple[OtherLines, ...], SOME] = ()
     upstream: Annotated[str, UNWRITTEN] = ""
     mine: Annotated[bool, UNWRITTEN] = False
@@ -152,6 +155,19 @@ class Concept(Claimed, frozen=True):
         return english_stamp(self, self.TEXTS)
 
 
+class Condition(Claimed, frozen=True):
+    """What notes presume: a setting, a device, how many ranks a group has."""
+
+    TEXTS: ClassVar = ("title",)
+    id: Id
+    title: Annotated[Text, Meta(extra_json_schema={"maxLength": 120})]
+
+    @property
+    def stamp(self) -> str:
+        """The name of its text: what a translation of it is ``of``."""
+        return english_stamp(self, self.TEXTS)
+
+
 class CitedWork(Entry, frozen=True):
     """A work that notes cite."""
 
@@ -179,5 +195,6 @@ ANNOTATIONS: Kind[Annotation] = Kind(
 )
 COMPARISONS: Kind[ComparisonName] = Kind("comparisons", ComparisonName)
 CONCEPTS: Kind[Concept] = Kind("concepts", Concept)
+CONDITIONS: Kind[Condition] = Kind("conditions", Condition)
 REFERENCES: Kind[CitedWork] = Kind("references", CitedWork)
 UPSTREAMS: Kind[Upstream] = Kind("upstreams", Annotated[Upstream, PINNED_OR_FOLDER])

@@ -16,11 +16,13 @@ from readerkit.content.annotations import (
     ANNOTATIONS,
     COMPARISONS,
     CONCEPTS,
+    CONDITIONS,
     REFERENCES,
     Annotation,
     CitedWork,
     ComparisonName,
     Concept,
+    Condition,
 )
 from readerkit.content.claims import Claimed
 from readerkit.content.kind import Document, Kind
@@ -28,6 +30,7 @@ from readerkit.content.mirrors import MIRROR, Difference, Mirror, MirrorSection
 from readerkit.content.tours import TOUR, TOUR_TRANSLATION, Tour, TranslatedTour
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    CONDITION_TRANSLATION,
     MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
     TranslatedMirror,
@@ -71,10 +74,21 @@ class Book:
         default_factory=dict
     )
     """Language to tour id."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    condition_translations: Mapping[str, Mapping[str, Translation]] = field(
+        default_factory=dict
+    )
+    """Language to condition id."""
 
     def notes_on(self, upstream: str) -> list[Annotation]:
         """Return the annotations of one upstream in the order they were written."""
         return [a for a in self.annotations.values() if a.upstream == upstream]
+
+    def claimed(self) -> list[Annotation | Mirror | Concept | Condition | Tour]:
+        """Return all that may carry claims."""
+        kinds = (self.annotations, self.mirrors, self.concepts, self.conditions)
+        entries = (each for kind in kinds for each in kind.values())
+        return [*entries, *self.tours.values()]
 
     def home_among(self, upstreams: Iterable[str], path: str) -> str:
         """Return the first of some upstreams that includes a file; or nothing."""
@@ -94,15 +108,25 @@ class Book:
         asides = [each for each in every if each.upstream == upstream]
         return [*self.notes_on(upstream), *asides]
 
-    def translated(self, entry: Annotation | Concept, language: str) -> Translation:
+    def translated(
+        self, entry: Annotation | Concept | Condition, language: str
+    ) -> Translation:
         """Return the translation of an entry; an empty one where there is none."""
-        is_note = isinstance(entry, Annotation)
-        by_language = self.translations if is_note else self.concept_translations
+        by_language = {
+            Annotation: self.translations,
+            Concept: self.concept_translations,
+            Condition: self.condition_translations,
+        }[type(entry)]
         return by_language.get(language, {}).get(entry.id, Translation())
+
+    def conditions_of(self, note: Annotation, language: str) -> list[str]:
+        """Return the words of what a note presumes; English where that has none."""
+        said = (self.conditions[name] for name in note.conditions)
+        return [self.translated(c, language).texts.get("title", c.title) for c in said]
 
     def texts_in(self, entry: str, part: Claimed, language: str) -> Mapping[str, str]:
         """Return the texts of a part of an entry in a language, those that it has."""
-        if isinstance(part, Annotation | Concept):
+        if isinstance(part, Annotation | Concept | Condition):
             return self.translated(part, language).texts
         if entry not in self.mirrors:
             return {}
@@ -210,6 +234,7 @@ NAMED_BY: Mapping[Kind[Any], str] = {
     MIRROR: "id",
     TOUR: "id",
     CONCEPTS: "id",
+    CONDITIONS: "id",
     REFERENCES: "key",
     COMPARISONS: "name",
 }
@@ -273,6 +298,8 @@ class WrittenBook:
             self._translations(MIRROR_TRANSLATION),
             self.by_name(TOUR),
             self._translations(TOUR_TRANSLATION),
+            self.by_name(CONDITIONS),
+            self._translations(CONDITION_TRANSLATION),
         )
 
     def _translations(self, kind: Kind[Any]) -> dict[str, dict[str, Any]]:

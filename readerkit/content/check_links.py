@@ -11,6 +11,7 @@ from readerkit.content.annotations import (
     ANNOTATIONS,
     COMPARISONS,
     CONCEPTS,
+    CONDITIONS,
     REFERENCES,
     UPSTREAMS,
     Annotation,
@@ -22,6 +23,7 @@ from readerkit.content.mirrors import MIRROR, Mirror, MirrorSection
 from readerkit.content.tours import TOUR, TOUR_TRANSLATION, TranslatedTour
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    CONDITION_TRANSLATION,
     MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
     TranslatedMirror,
@@ -67,10 +69,11 @@ class _Check:
         entries = self.written.entries
         for kind in NAMED_BY:
             self._check_unique(kind)
-        concepts, works, notes, compared = (
+        concepts, conditions, works, notes, compared = (
             _Names(what, kind, self.written.by_name(kind).keys())
             for what, kind in (
                 ("concept", CONCEPTS),
+                ("condition", CONDITIONS),
                 ("reference", REFERENCES),
                 ("annotation", ANNOTATIONS),
                 ("comparison", COMPARISONS),
@@ -79,6 +82,8 @@ class _Check:
         for note in (*entries[ANNOTATIONS], *self.written.unplaced):
             self._check_upstream(note.entry)
             self._check_names(note, ("concepts",), note.entry.concepts, concepts)
+            presumed = note.entry.conditions
+            self._check_names(note, ("conditions",), presumed, conditions)
             self._check_citations(note, note.entry.references, works)
         for concept in entries[CONCEPTS]:
             self._check_names(concept, ("requires",), concept.entry.requires, concepts)
@@ -95,6 +100,7 @@ class _Check:
         self._check_locks()
         self._check_translations(NOTE_TRANSLATION, notes)
         self._check_translations(CONCEPT_TRANSLATION, concepts)
+        self._check_translations(CONDITION_TRANSLATION, conditions)
         self._check_translations(
             MIRROR_TRANSLATION,
             _Names("mirror", MIRROR, self.written.by_name(MIRROR).keys()),

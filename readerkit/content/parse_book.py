@@ -17,6 +17,7 @@ from readerkit.content.annotations import (
     ANNOTATIONS,
     COMPARISONS,
     CONCEPTS,
+    CONDITIONS,
     REFERENCES,
     UPSTREAMS,
     Annotation,
@@ -29,6 +30,7 @@ from readerkit.content.mirrors import MIRROR
 from readerkit.content.tours import TOUR, TOUR_TRANSLATION
 from readerkit.content.translations import (
     CONCEPT_TRANSLATION,
+    CONDITION_TRANSLATION,
     MIRROR_TRANSLATION,
     NOTE_TRANSLATION,
 )
@@ -38,6 +40,7 @@ from readerkit.upstreams import Lock, Upstream
 TRANSLATIONS = (
     NOTE_TRANSLATION,
     CONCEPT_TRANSLATION,
+    CONDITION_TRANSLATION,
     MIRROR_TRANSLATION,
     TOUR_TRANSLATION,
 )
@@ -51,9 +54,13 @@ BY_NAME: dict[str, Kind[Any]] = {
     "comparisons.yaml": COMPARISONS,
     "concepts.yaml": CONCEPTS,
     "concepts.<language>.yaml": CONCEPT_TRANSLATION,
+    "conditions.yaml": CONDITIONS,
+    "conditions.<language>.yaml": CONDITION_TRANSLATION,
     "references.yaml": REFERENCES,
     "upstreams.yaml": UPSTREAMS,
 }
+
+_OF_A_LANGUAGE = re.compile(r"^(concepts|conditions)\.[A-Za-z-]+\.yaml$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +227,7 @@ def kind_of(file: BookFile) -> Kind[Any]:
     if len(folders) == 1 and name.endswith(".yaml"):
         english, other = IN_FOLDER.get(folders[0], (ANNOTATIONS, NOTE_TRANSLATION))
         return other if name.count(".") > 1 else english
-    general = re.sub(r"^concepts\.[A-Za-z-]+\.yaml$", "concepts.<language>.yaml", name)
+    general = _OF_A_LANGUAGE.sub(r"\1.<language>.yaml", name)
     if not folders and general in BY_NAME:
         return BY_NAME[general]
     places = "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"

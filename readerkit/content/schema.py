@@ -16,13 +16,21 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(
-    kind: Kind[Any], *, concepts: Iterable[str] = (), references: Iterable[str] = ()
+    kind: Kind[Any],
+    *,
+    concepts: Iterable[str] = (),
+    conditions: Iterable[str] = (),
+    references: Iterable[str] = (),
 ) -> Schema:
     """Return the JSON Schema of a kind of file, for editors.
 
     The ids of the book at hand become choices, so that an editor can complete them.
     """
-    choices = {"concept": sorted(concepts), "reference": sorted(references)}
+    choices = {
+        "concept": sorted(concepts),
+        "condition": sorted(conditions),
+        "reference": sorted(references),
+    }
     whole = _with_choices(schema_of(kind), choices)
     return {"$schema": _DIALECT, **whole, "title": f"readerkit {kind.name}"}
 

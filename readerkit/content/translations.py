@@ -89,6 +89,12 @@ class TranslatedConcept(Translation, frozen=True):
     summary: Text = ""
 
 
+class TranslatedCondition(Translation, frozen=True):
+    """A condition of notes in another language."""
+
+    title: Text = ""
+
+
 class TranslatedOmission(Model, frozen=True):
     """What a mini leaves out, in another language."""
 
@@ -209,6 +215,9 @@ class InterfaceWords(Model, frozen=True):
 NOTE_TRANSLATION: Kind[TranslatedNote] = Kind("translation", TranslatedNote, "mapping")
 CONCEPT_TRANSLATION: Kind[TranslatedConcept] = Kind(
     "concept-translation", TranslatedConcept, "mapping"
+)
+CONDITION_TRANSLATION: Kind[TranslatedCondition] = Kind(
+    "condition-translation", TranslatedCondition, "mapping"
 )
 MIRROR_TRANSLATION: Kind[TranslatedMirror] = Kind(
     "mirror-translation", TranslatedMirror, "mapping"

@@ -12,6 +12,7 @@ MAX_NAME_BYTES = 200
 
 START = "index.html"
 CONCEPTS = "concepts.html"
+CONDITIONS = "conditions.html"
 REFERENCES = "references.html"
 PATHS = "paths.html"
 QUIZ = "quiz.html"

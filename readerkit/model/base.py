@@ -54,6 +54,7 @@ Name = Annotated[str, pattern("^[a-z][a-z0-9_]*$")]
 UpstreamName = Annotated[str, pattern("^[a-z][a-z0-9-]{0,59}$")]
 # The title lets an editor offer what the book at hand has.
 ConceptId = Annotated[Id, Meta(title="concept")]
+ConditionId = Annotated[Id, Meta(title="condition")]
 ReferenceKey = Annotated[Id, Meta(title="reference")]
 Count = Annotated[int, Meta(ge=1)]
 Formula = Annotated[

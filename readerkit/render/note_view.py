@@ -70,6 +70,7 @@ def note_view(
     references: Mapping[str, CitedWork],
     *,
     width: int,
+    conditions: Sequence[str],
     beside: Iterable[Beside],
     ran: Sequence[str] = (),
     folds: bool = True,
@@ -78,12 +79,13 @@ def note_view(
 ) -> Group:
     """Return the page of one note.
 
+    ``conditions`` are the words of those that it names;
     ``beside`` holds what it shows of other places, and what mirrors put next to it;
     ``ran`` is what records show of the note's own lines.
     Unless it ``folds``, lines of code are wider than ``width`` where they are; with
     ``below`` the note's own lines are left out, which stand above already.
     """
-    text = Group(*_paragraphs(note.annotation, references, say))
+    text = Group(*_paragraphs(note.annotation, references, conditions, say))
     parts: list[RenderableType] = []
     if below:
         parts.append(_indented(text, width))
@@ -119,7 +121,10 @@ def _evidence(ran: Sequence[str], width: int, say: Say) -> list[RenderableType]:
 
 
 def _paragraphs(
-    annotation: Annotation, references: Mapping[str, CitedWork], say: Say
+    annotation: Annotation,
+    references: Mapping[str, CitedWork],
+    conditions: Sequence[str],
+    say: Say,
 ) -> Iterator[RenderableType]:
     for name, label in LABELS.items():
         value: str = getattr(annotation, name)
@@ -133,6 +138,9 @@ def _paragraphs(
     if annotation.starts:
         starts = ", ".join(say(STARTS[each]) for each in annotation.starts)
         yield Text.assemble((f"{say('Holds for')}  ", "bold"), starts)
+    if conditions:
+        where = prose("; ".join(conditions))
+        yield Text.assemble((f"{say('Holds where')}  ", "bold"), where)
     concepts = ", ".join(annotation.concepts)
     yield Text.assemble((f"{say('Concepts')}  ", "bold"), concepts)
     if annotation.claims:

@@ -61,9 +61,7 @@ def prove(
     library: Library, banks: Iterable[Bank], prover: Prover
 ) -> dict[str, list[tuple[Sentence, Proof]]]:
     """Return the claims of what has a page, held, by the id of what they stand in."""
-    book = library.book
-    entries: list[Claimable] = [*book.annotations.values(), *book.mirrors.values()]
-    entries += [*book.concepts.values(), *book.tours.values()]
+    entries: list[Claimable] = [*library.book.claimed()]
     entries += read_chapters(library.root)
     entries += [each for bank in banks for each in bank.questions.values()]
     found: dict[str, list[tuple[Sentence, Proof]]] = {}

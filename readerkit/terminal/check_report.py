@@ -119,6 +119,7 @@ def print_report(report: Report) -> None:
         _print_upstream(result)
     for what, found in (
         ("concepts", report.concepts),
+        ("conditions", report.conditions),
         ("mirrors", report.mirrors),
         ("tours", report.tours),
     ):

@@ -66,6 +66,7 @@ def note_page(
         _shown(sources, note.span, say),
         library.book.references,
         width=width,
+        conditions=library.book.conditions_of(note.annotation, language),
         beside=[
             *_also(library, asides, evidence, say),
             *_beside(library, note, evidence, say),

@@ -87,6 +87,7 @@ class Wanted:
 
     group: Group | None = None
     concept: str = ""
+    condition: str = ""
     topic: str = ""
     mini: str = ""
     kind: str = ""
@@ -101,12 +102,13 @@ class Wanted:
         """Return the filters that options ask for, each name as the book has it.
 
         Raises:
-            ReaderkitError: a concept, topic or mini that no note has.
+            ReaderkitError: a concept, condition, topic or mini that no note has.
         """
         notes = book.annotations
         named: dict[str, Any] = {key: value for key, value in given.items() if value}
         known = {
             "concept": sorted({c for note in notes.values() for c in note.concepts}),
+            "condition": sorted({c for n in notes.values() for c in n.conditions}),
             "topic": sorted({note.topic for note in notes.values()}),
             "mini": sorted({m for name in notes for m in book.minis_beside(name)}),
         }
@@ -130,6 +132,7 @@ class Wanted:
         return (
             in_group
             and self.concept in ("", *note.concepts)
+            and self.condition in ("", *note.conditions)
             and self.topic in ("", note.topic)
             and self.mini in ("", *minis)
             and self.kind in ("", note.kind)
@@ -335,6 +338,7 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
         ],
         "concepts": list(annotation.concepts),
         "starts": list(annotation.starts),
+        "conditions": list(annotation.conditions),
         "also": [_plain_aside(each, library) for each in asides_of(library, note)],
         "anchor": annotation.anchor.to_yaml(),
         "written_at": f"{annotation.place.file}:{annotation.place.line}",

@@ -114,6 +114,7 @@ class AssistantTools:
             "symbol": found.symbol,
             "state": found.state,
             "concepts": list(note.concepts),
+            "holds_where": book.conditions_of(note, "en"),
             "sources": [f"{w.title} ({w.year}) {c.section} {w.url}" for c, w in works],
             "claims": [
                 {

@@ -16,7 +16,8 @@ def note_markdown(
     library: Library, note: Annotation, upstream: Upstream, span: Span
 ) -> str:
     """Return what a note says, where it stands, and whose lines these are."""
-    shared = SharedNote(note, span, upstream, None, library.book.references)
+    presumed = library.book.conditions_of(note, "en")
+    shared = SharedNote(note, span, upstream, None, library.book.references, presumed)
     link = upstream.permalink(span)
     place = f"[{span}]({link})" if link else f"{span}"
     rows = [

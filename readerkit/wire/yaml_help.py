@@ -27,7 +27,17 @@ MAX_ITEMS = 200
 PATTERNS_S = 1.0
 """For so long patterns are looked for: whoever types waits no longer."""
 _KEYS = (
-    *("concepts", "requires", "recurs", "key", "section", "note", "notes", "upstream"),
+    *(
+        "concepts",
+        "conditions",
+        "requires",
+        "recurs",
+        "key",
+        "section",
+        "note",
+        "notes",
+        "upstream",
+    ),
     *("file", "symbol", "code", "from", "to", "of", "in", "under", "unless"),
 )
 """Those whose values are offered."""
@@ -168,6 +178,8 @@ def _offered(
     book = library.book
     if typed.key in ("concepts", "requires", "recurs"):
         yield from ((each.id, each.title) for each in book.concepts.values())
+    elif typed.key == "conditions":
+        yield from ((each.id, each.title) for each in book.conditions.values())
     elif typed.key == "key":
         yield from ((each.key, each.title) for each in book.references.values())
     elif typed.key == "section" and around.get("key") in book.references:
@@ -307,6 +319,8 @@ def hover_on_name(
         said = f"**{note.title}**\n\n{note.kind} on `{note.anchor.file}`"
     elif concept := written.concepts.get(name):
         said = f"**{concept.title}**\n\n{concept.summary}"
+    elif condition := written.conditions.get(name):
+        said = f"**{condition.title}**"
     elif work := written.references.get(name):
         said = f"**{work.title}** ({work.authors}, {work.year})\n\n{work.url}"
     else:

@@ -1,4 +1,4 @@
-"""The Spanish concepts: of what exists, in its order, and with its numbers and code."""
+"""Spanish concepts and conditions: of what exists, in its order, numbers kept."""
 
 from __future__ import annotations
 
@@ -38,3 +38,14 @@ def test_spanish_concept_keeps_numbers_code_and_links():
         for field, text in spanish(concept).items()
         if (rows := changed(getattr(concept, field), text))
     ] == []
+
+
+def test_every_condition_is_translated():
+    book = library().book
+    assert [*book.conditions] == [*book.condition_translations["es"]]
+    stale = [
+        each.id
+        for each in book.conditions.values()
+        if book.translated(each, "es").of != each.stamp
+    ]
+    assert stale == [], "readerkit annotate --check tells what to do"

@@ -302,7 +302,8 @@ FAULTS = {
     "a translation of a file that has none": (
         {"references.es.yaml": "paper: {title: Un trabajo}\n"},
         ["references.es.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
-         "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
+         "concepts.yaml, concepts.<language>.yaml, conditions.yaml, "
+         "conditions.<language>.yaml, references.yaml, upstreams.yaml, "
          "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"],
     ),
     "unknown upstream": (
@@ -355,7 +356,8 @@ FAULTS = {
     "a file nobody reads": (
         {"notes.yaml": "[]"},
         ["notes.yaml:1:1: a file nobody reads: expected comparisons.yaml, "
-         "concepts.yaml, concepts.<language>.yaml, references.yaml, upstreams.yaml, "
+         "concepts.yaml, concepts.<language>.yaml, conditions.yaml, "
+         "conditions.<language>.yaml, references.yaml, upstreams.yaml, "
          "<upstream>/<topic>.yaml, mirrors/<idea>.yaml or tours/<tour>.yaml"],
     ),
     "a lock of another version": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readerkit.content.annotations import Annotation, CitedWork
@@ -23,6 +23,8 @@ class SharedNote:
     text: str | None
     """Of the whole file; None where its upstream was not fetched."""
     works: Mapping[str, CitedWork]
+    conditions: Sequence[str] = ()
+    """What it presumes, in words of the same language."""
 
     @property
     def lines(self) -> list[str]:
@@ -52,6 +54,8 @@ class SharedNote:
         parts = self.parts(say)
         alone = len(parts) == 1
         rows = [f"**{n}.** {t}" if n and not alone else t for n, t in parts]
+        if self.conditions:
+            rows.append(f"{say('Holds where')}: {'; '.join(self.conditions)}")
         if cited := [*map(self._cited, self.annotation.references)]:
             rows.append(f"{say('References')}: {'; '.join(cited)}")
         return "\n\n".join(rows)

@@ -107,6 +107,8 @@ class NoteView:
     """Works, and the section of each."""
     starts: tuple[str, ...]
     """What it speaks of, in words."""
+    conditions: tuple[tuple[str, Text], ...]
+    """What it presumes: each with its place on the page of conditions."""
     also: tuple[AlsoShown, ...]
     cards: tuple[Card, ...]
     beside: tuple[SectionBeside, ...]
@@ -166,6 +168,10 @@ def note_view(
         proofs=passages(proofs, annotation.id, (text for _, text in told)),
         cites=tuple(cite(each, book, words) for each in annotation.references),
         starts=tuple(STARTS[each] for each in annotation.starts),
+        conditions=tuple(
+            (f"{addresses.CONDITIONS}#{name}", condition_title(name, book))
+            for name in annotation.conditions
+        ),
         also=also,
         cards=tuple(card(name, book) for name in annotation.concepts),
         beside=beside,
@@ -273,6 +279,13 @@ def concept_title(name: str, book: Book) -> Text:
     concept = book.concepts[name]
     spanish = book.translated(concept, SPANISH)
     return text(concept.title, spanish.texts.get("title"))
+
+
+def condition_title(name: str, book: Book) -> Text:
+    """Return the words of what notes presume."""
+    condition = book.conditions[name]
+    spanish = book.translated(condition, SPANISH)
+    return text(condition.title, spanish.texts.get("title"), line)
 
 
 def mirror_title(mirror: Mirror, book: Book) -> Text:

@@ -163,6 +163,8 @@ class _Stops:
             own = {topic.page for topic in phase.topics}
             topics = [stop for stop in self._topics if stop.page in own]
             yield self.say("Quiz"), [head, *topics]
+        holds = Readable(addresses.CONDITIONS, self.say("Where notes hold"))
+        yield holds.title, [holds] if self._model.book.conditions else []
         last = Readable(addresses.REFERENCES, self.say("References"))
         yield self.say("References"), [last] if self._model.book.references else []
 
@@ -345,5 +347,4 @@ def _files_of(mechanism: Mechanism) -> set[str]:
 
 def _titles_of(concept: Concept) -> tuple[str, ...]:
     """Return what a text calls a concept."""
-    names = concept.id, concept.title
-    return tuple(_DASHES.sub(" ", each.casefold()) for each in names)
+    return tuple(_DASHES.sub(" ", e.casefold()) for e in (concept.id, concept.title))

@@ -33,6 +33,7 @@ from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Context, SiteModel
 from readerkit.render.html.study import (
     concept_page,
+    condition_page,
     first_question,
     path_page,
     reference_page,
@@ -163,6 +164,9 @@ def _written_pages(model: SiteModel, writing: Writing) -> Made:
         addresses.PATHS: ("paths.html", partial(path_page, model, writing.routes)),
         addresses.CONCEPTS: ("concepts.html", partial(concept_page, model)),
     }
+    if book.conditions:
+        presumed = partial(condition_page, model)
+        found[addresses.CONDITIONS] = ("conditions.html", presumed)
     if book.references:
         works = partial(reference_page, model)
         found[addresses.REFERENCES] = ("references.html", works)

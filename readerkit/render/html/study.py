@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from readerkit.content.annotations import Concept
+from readerkit.content.annotations import Concept, Condition
 from readerkit.content.reading_order import by_need
 from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
 from readerkit.content.resolved_notes import Note
 from readerkit.content.translations import Translation
 from readerkit.model import addresses
+from readerkit.model.language import SPANISH
 from readerkit.quiz.prompts import ChoicePrompt
 from readerkit.quiz.variant import Variant
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
-from readerkit.render.html.markdown import prose
+from readerkit.render.html.markdown import line, prose
 from readerkit.render.html.mirror_page import mirror_lines
 from readerkit.render.html.notes import (
     NoteView,
@@ -73,6 +74,32 @@ def _concept(model: SiteModel, concept: Concept) -> Context:
             (addresses.mirror_page(mirror.id), mirror_title(mirror, book))
             for mirror in book.mirrors.values()
             if concept.id in mirror.concepts
+        ],
+    }
+
+
+def condition_page(model: SiteModel) -> Context:
+    """Return the page of what notes presume, each condition with its notes."""
+    shown = [_condition(model, each) for each in model.book.conditions.values()]
+    return {"title": "Where notes hold", "conditions": shown}
+
+
+def _condition(model: SiteModel, condition: Condition) -> Context:
+    proofs = proofs_of(model, condition.id, (condition,))
+    spanish = model.book.translated(condition, SPANISH).texts.get("title")
+
+    def title(text: str) -> Markup:
+        return marked(text, condition.title, proofs, condition, condition.id, line)
+
+    told = text(condition.title, spanish, title)
+    return {
+        "id": condition.id,
+        "title": told,
+        "proofs": passages(proofs, condition.id, (told,)),
+        "notes": [
+            view(model, name)
+            for name, note in model.notes.items()
+            if condition.id in note.annotation.conditions
         ],
     }
 
