@@ -34,7 +34,7 @@ results = {
     "four_ranks": deal(range(1, 11), four)[0],
     "equal": deal([3, 3, 5, 5], dist.group.WORLD),
     "unequal": deal([3, 4], dist.group.WORLD),
-    "two_dtypes": deal([3, 3], dist.group.WORLD, [torch.float32, double]),
+    "two_dtypes": deal([3] * 4, dist.group.WORLD, [torch.float32] * 3 + [double]),
 }
 if dist.get_rank() == 0:
     print("\n".join(f"{name} = {json.dumps(x)}" for name, x in results.items()))
