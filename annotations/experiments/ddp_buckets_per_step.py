@@ -29,11 +29,12 @@ def buckets(**options):
     return seen
 
 
-default = buckets()
-static = buckets(static_graph=True)
+default, static = buckets(), buckets(static_graph=True)
 unused = buckets(find_unused_parameters=True)
+both = buckets(find_unused_parameters=True, static_graph=True)
 capped = buckets(bucket_cap_mb=25)
 if dist.get_rank() == 0:
     print(f"default = {default}\nstatic_graph = {static}")
     print(f"find_unused_parameters = {unused}\nbucket_cap_mb_25 = {capped}")
+    print(f"unused_of_a_static_graph = {both}")
 dist.destroy_process_group()
