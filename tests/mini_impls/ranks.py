@@ -25,8 +25,8 @@ from mini_impls.supervise import die_with_parent
 # without forking pytest, whose autograd threads would not survive it. Optimizers and
 # dispatch modes import torch._dynamo at first use: seconds, if every rank does it. No
 # mini is among them, nor what imports one: ranks may put a mutant in its place.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
     [
         "pytest",
         "torch._dynamo",
@@ -139,8 +139,8 @@ class RankPool:
         self._directory = Path(tempfile.mkdtemp(prefix="mini-impls-pool-"))
         path = self._directory / "store"
         for rank in range(self.world_size):
-            ours, theirs = _CONTEXT.Pipe()
-            process = _CONTEXT.Process(
+            ours, theirs = CONTEXT.Pipe()
+            process = CONTEXT.Process(
                 target=_serve,
                 args=(rank, self.world_size, str(path), theirs),
                 daemon=True,

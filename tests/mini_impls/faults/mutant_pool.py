@@ -1,13 +1,16 @@
 """Ranks that run a mini with a fault in it. Imports no mini: its ranks do so later."""
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ranks import CONTEXT, RankPool
 from ranks import HANG_S as LIMIT_S
-from ranks import RankPool
 
-from mini_impls.faults.fault import install
+from mini_impls.faults.fault import Fault, Mutant, install
+from mini_impls.faults.run import observe
+from mini_impls.faults.symptoms import Outcome
 from mini_impls.launch import Rank
 
 HANG_S = 6.0
@@ -26,6 +29,19 @@ class MutantPool(RankPool):
         """Run as any pool does; a failure ends it, and nothing starts it again."""
         assert self._processes, "the mutant's ranks have ended"
         return super().run(fn, *args, timeout_s=self.limit_s)
+
+
+def observe_apart(fault: Fault) -> Outcome:
+    """Return how a run of ranks of its own ended: an error ends the ranks of a pool.
+
+    Its launcher has imported torch and no mini, and so have the ranks that it forks.
+    """
+    with ProcessPoolExecutor(1, CONTEXT) as apart:
+        return apart.submit(_observe, fault).result()
+
+
+def _observe(fault: Fault) -> Outcome:
+    return observe(fault.work, Mutant.make(fault), world_size=2, timeout_s=30.0)
 
 
 def install_in_rank(rank: Rank, path: Path) -> None:

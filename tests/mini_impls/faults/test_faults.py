@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from mutant_pool import HANG_S, MutantPool
+from mutant_pool import HANG_S, MutantPool, observe_apart
 from mutants import CHECKS
 
 from mini_impls.faults.fault import MINIS_ROOT, Mutant, find, install, read_faults
@@ -13,6 +13,7 @@ from mini_impls.faults.symptoms import SYMPTOMS, Outcome, Symptom, refutation, s
 from mini_impls.faults.works import get_work
 from readerkit.app.library import open_library
 from readerkit.app.mini_names import SAYS
+from tests.conftest import REAL_CACHE
 from tests.quick import quick_each
 
 FAULTS = read_faults()
@@ -82,9 +83,15 @@ def test_the_question_can_be_answered(fault):
     assert set(symptoms) <= SYMPTOMS.keys()
 
 
+@pytest.fixture(scope="module")
+def library():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("READERKIT_CACHE", str(REAL_CACHE))
+        yield open_library()
+
+
 @ALL
-def test_guarding_lines_resolve_at_the_pins(fault, real_cache):
-    library = open_library()
+def test_guarding_lines_resolve_at_the_pins(fault, library):
     guards, missing = resolve_guards(library, fault)
     assert guards and not missing
     for lines in guards:
@@ -103,8 +110,8 @@ def test_fault_shows_one_of_its_answers_and_a_check_fails(
     pool = MutantPool(mutant.write(tmp_path), hangs=hangs)
     try:
         if not hangs:
-            if fault.key in ERRORS:  # ranks of their own: an error ends a pool
-                wrong = observe(fault.work, mutant, world_size=2, timeout_s=30.0)
+            if fault.key in ERRORS:
+                wrong = observe_apart(fault)
             else:
                 wrong = Outcome(pool.run(run_work, fault.work, None, 30.0))
             symptoms = [c.symptom for c in fault.choices]
