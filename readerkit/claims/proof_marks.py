@@ -65,6 +65,9 @@ def _touches(says: str, whole: str, begin: int, end: int) -> bool:
 
 def _end_of(sentence: str, text: str, begin: int) -> int | None:
     """Return where a sentence ends in a text whose white space is its own."""
-    pattern = r"\s+".join(map(re.escape, sentence.split()))
-    found = re.compile(pattern).search(text, begin)
+    words = sentence.split()
+    whole = " ".join(words)
+    if (at := text.find(whole, begin)) >= 0:  # on one line: no pattern is made
+        return at + len(whole)
+    found = re.compile(r"\s+".join(map(re.escape, words))).search(text, begin)
     return found.end() if found else None

@@ -49,9 +49,8 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        letter if is_seen(letter) else f"<U+{ord(letter):04X}>" for letter in text
-    )
+    unseen = {ord(letter) for letter in {*text} if not is_seen(letter)}
+    return text.translate({code: f"<U+{code:04X}>" for code in unseen})
 
 
 def visible_line(text: str) -> str:

@@ -31,12 +31,11 @@
   // What came after this script.
   if (spanish.checked) document.addEventListener("DOMContentLoaded", show);
   // What is read stays where it stands, whatever is longer above it in one language. The
-  // switch is turned back for a moment, to see where that was.
+  // page is put back for a moment, to see where that was.
   function stay(change) {
-    var english = document.getElementById("lang-en"), root = document.documentElement, now = spanish.checked;
-    (now ? english : spanish).checked = true;
+    var root = document.documentElement;
+    root.lang = spanish.checked ? "en" : "es";
     var mark = scrollY > 0 && atTop(), before = mark && mark.getBoundingClientRect().top;
-    (now ? spanish : english).checked = true;
     change();
     if (!mark) return;
     root.style.overflowAnchor = "none"; // else the browser moves it once more

@@ -12,7 +12,7 @@ from functools import partial
 from math import isfinite
 from typing import Literal
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from readerkit.model.language import SPANISH, Say, Told, said
 from readerkit.render.html.escape import shown
@@ -78,8 +78,8 @@ def _room(words: Words, labels: Iterable[Tell]) -> float:
 
 def label(x: float, y: float, kind: str, text: str) -> Markup:
     """Return words at a place; how they stand there, their kind says."""
-    tag = '<text x="{:g}" y="{:g}" class="{}">{}</text>'
-    return Markup(tag).format(round(x, 1), round(y, 1), kind, shown(text))
+    at = f'x="{round(x, 1):g}" y="{round(y, 1):g}"'
+    return Markup(f'<text {at} class="{escape(kind)}">{shown(text)}</text>')
 
 
 def spoken(words: Words, x: float, y: float, kind: str, tell: Tell) -> Markup:
@@ -95,9 +95,9 @@ def spoken(words: Words, x: float, y: float, kind: str, tell: Tell) -> Markup:
 
 def box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
     """Return a rectangle; what it looks like, its kind says."""
-    tag = '<rect x="{:g}" y="{:g}" width="{:g}" height="{:g}" class="{}"/>'
-    sizes = (round(size, 2) for size in (x, y, width, height))
-    return Markup(tag).format(*sizes, kind)
+    at = f'x="{round(x, 2):g}" y="{round(y, 2):g}"'
+    size = f'width="{round(width, 2):g}" height="{round(height, 2):g}"'
+    return Markup(f'<rect {at} {size} class="{escape(kind)}"/>')
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from readerkit.evidence.clock import Span, StepClock, length
 from readerkit.evidence.record import Event, RankEvents, Record
@@ -72,7 +72,7 @@ def _scale(longest: int, per_us: float, bottom: int) -> Iterator[Markup]:
         yield label(x + 3, bottom + 6, "tick", format_milliseconds(at / 1e6))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is cached is kept in its dict
 class _TimedSide:
     """One side of a step: its phases, what it computes and moves, then its calls."""
 
@@ -83,7 +83,7 @@ class _TimedSide:
     top: int
     short: Mapping[str, str]
 
-    @property
+    @cached_property
     def flights(self) -> list[Span]:
         """From its issue to the end of its wait, each call."""
         both = zip(self.clock.issues, self.clock.waits, strict=True)
@@ -91,7 +91,7 @@ class _TimedSide:
             (start, max(end, wait[1] if wait else 0)) for (start, end), wait in both
         ]
 
-    @property
+    @cached_property
     def rows(self) -> list[int]:
         """The row of each call: the first that is free for all of it."""
         free: list[int] = []
@@ -102,12 +102,12 @@ class _TimedSide:
             found.append(row)
         return found
 
-    @property
+    @cached_property
     def row(self) -> int:
         """How high a call is: many at once are thin."""
         return max(3, min(_LINE, 90 // max(self._count, 1)))
 
-    @property
+    @cached_property
     def _count(self) -> int:
         return 1 + max(self.rows, default=0)
 
@@ -169,10 +169,9 @@ class _TimedSide:
         event, (start, end) = self.events[index], self.flights[index]
         issue, wait = self.clock.issues[index], self.clock.waits[index]
         times = [*issue, *(wait or ())]
-        opening = Markup('<g class="op-{}" data-event="{}{}" data-us="{}">')
-        yield opening.format(
-            event.op, self.clock.side[0], index, " ".join(map(str, times))
-        )
+        named = f'data-event="{self.clock.side[0]}{index}"'
+        took = f'data-us="{" ".join(map(str, times))}"'
+        yield Markup(f'<g class="op-{escape(event.op)}" {named} {took}>')
         yield self._box(start, end, y, "call" if wait else "call unseen-wait")
         yield self._box(*issue, y, "issues")
         if wait:

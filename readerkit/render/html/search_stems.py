@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from unicodedata import combining, normalize
 
 from readerkit.content.search_words import SearchWords
@@ -30,10 +31,15 @@ def split(text: str) -> Iterator[str]:
     ['row', 'parallel', 'linear', 'of', 'zero']
     """
     for run in _RUN.findall(text):
-        parted = _SMALL_THEN_CAPITAL.sub(r"\1 \2", run)
-        parts = _CAPITALS_THEN_WORD.sub(r"\1 \2", parted).split(" ")
-        is_one = len(parts) == 2 and min(map(len, parts)) < _SHORT
-        yield from map(plain, [run] if is_one else parts)
+        yield from _parts(run)
+
+
+@lru_cache(maxsize=100_000)  # a book says few words, many times each
+def _parts(run: str) -> tuple[str, ...]:
+    parted = _SMALL_THEN_CAPITAL.sub(r"\1 \2", run)
+    parts = _CAPITALS_THEN_WORD.sub(r"\1 \2", parted).split(" ")
+    is_one = len(parts) == 2 and min(map(len, parts)) < _SHORT
+    return tuple(map(plain, [run] if is_one else parts))
 
 
 class Stems:

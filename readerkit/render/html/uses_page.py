@@ -22,6 +22,7 @@ UsedIn = tuple[str, Markup]
 """A file, and a link to each of its lines, made here because there are many."""
 KINDS = {"calls": "Calls", "other": "Other uses", "imports": "Imports"}
 """Lines that use a name, in the order in which they tell most of it."""
+_CALLED = re.compile(r"(\w+)\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,14 @@ def _uses(
     places: set[Target], name: str, root: str, model: SiteModel
 ) -> Iterator[tuple[str, int, tuple[UsedIn, ...]]]:
     """Yield the lines that call a name, then others, then those that import it."""
-    called = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\s*\(")
+    own = name.rpartition(".")[2]
     groups: dict[str, dict[Target, Markup]] = {kind: {} for kind in KINDS}
     for place in places:
         file = (place.upstream, TreePath(place.path))
         text = line_text(model, file, place.line)
         is_import = place.line in model.sheets[file].names.import_lines
-        kind = "imports" if is_import else "calls" if called.search(text) else "other"
-        groups[kind][place] = text
+        kind = "calls" if own in _CALLED.findall(text) else "other"
+        groups["imports" if is_import else kind][place] = text
     for kind, texts in groups.items():
         if texts:
             yield KINDS[kind], len(texts), tuple(_lines(texts, root))
