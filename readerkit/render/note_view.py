@@ -132,15 +132,15 @@ def _paragraphs(
             head = Text(f"{say(label)}  ", style="bold") if label else Text()
             yield Text.assemble(head, prose(value))
             yield Text()
-    for citation in annotation.references:
-        source = cite(citation, references, say)
-        yield Text.assemble((f"{say('Source')}  ", "bold"), source)
     if annotation.starts:
         starts = ", ".join(say(STARTS[each]) for each in annotation.starts)
         yield Text.assemble((f"{say('Holds for')}  ", "bold"), starts)
     if conditions:
         where = prose("; ".join(conditions))
         yield Text.assemble((f"{say('Holds where')}  ", "bold"), where)
+    for citation in annotation.references:
+        source = cite(citation, references, say)
+        yield Text.assemble((f"{say('Source')}  ", "bold"), source)
     concepts = ", ".join(annotation.concepts)
     yield Text.assemble((f"{say('Concepts')}  ", "bold"), concepts)
     if annotation.claims:
