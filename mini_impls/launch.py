@@ -48,6 +48,7 @@ from mini_impls.recorder import Recorder
 from mini_impls.run_trace import check_target
 from mini_impls.run_wrapped import Traced, Watched
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
+from readerkit.system.garbage import kept
 from readerkit.system.output import printing
 from readerkit.system.status import Status, take_over
 from readerkit.wording.numbers import counted
@@ -228,10 +229,10 @@ def run(
     env = dict.fromkeys(names, "lo") if sys.platform == "linux" else {}
     common = (world_size, backend, timeout_s)
     forks = can_fork(backend) and not anew
-    if forks:
+    if forks and "torch._dynamo" not in sys.modules:
         starting = f"starting {counted(world_size, 'rank')} on {os.cpu_count()} cores"
         # Optimizers import it at their first use: two seconds, if every rank does it.
-        with Status().waiting(starting):
+        with Status().waiting(starting), kept():
             importlib.import_module("torch._dynamo")
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = ""  # see `ending_once`
     with (

@@ -28,6 +28,8 @@ import torch
 import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from readerkit.system.garbage import uncollected
+
 STEP = "step"
 ALONE = "one process alone"
 WAIT = "wait"
@@ -163,14 +165,12 @@ class Recorder:
         """
         if self._profile is None:
             raise ValueError("nothing was recorded")
-        with tempfile.TemporaryDirectory(prefix="mini-impls-trace-") as folder:
-            path = Path(folder) / "trace.json"
-            self._profile.export_chrome_trace(str(path))
-            found = json.loads(path.read_text())
+        has_more = self.sees_memory or torch.cuda.is_available()
+        base_ns, events = (read_file if has_more else read_spans)(self._profile)
         return RankTrace(
             rank,
-            found["traceEvents"],
-            int(found["baseTimeNanoseconds"]),
+            events,
+            base_ns,
             self._tokens,
             self._written,
             self.expected,
@@ -181,6 +181,37 @@ class Recorder:
         if self.is_on:
             self._profile.stop()
             self.is_on = False
+
+
+def read_file(profiled: Any) -> tuple[int, list[dict[str, Any]]]:
+    """Return all that was recorded, by way of torch's file, and its times' zero."""
+    with tempfile.TemporaryDirectory(prefix="mini-impls-trace-") as folder:
+        path = Path(folder) / "trace.json"
+        profiled.export_chrome_trace(str(path))
+        found = json.loads(path.read_text())
+    return int(found["baseTimeNanoseconds"]), found["traceEvents"]
+
+
+@uncollected()
+def read_spans(profiled: Any) -> tuple[int, list[dict[str, Any]]]:
+    """Return what ran on the CPU as that file has it, in a third of the time."""
+    found = profiled.profiler.kineto_results
+    base_ns = found.trace_start_ns()
+    return base_ns, [
+        {
+            "ph": "X",
+            "cat": each.activity_type(),
+            "name": each.name(),
+            "tid": each.device_resource_id(),
+            "ts": (each.start_ns() - base_ns) / 1e3,
+            "dur": each.duration_ns() / 1e3,
+            "args": {
+                "Input type": each.dtypes(),
+                "Input Dims": each.structured_input_shapes(),
+            },
+        }
+        for each in found.events()
+    ]
 
 
 Wait = Callable[..., Any]

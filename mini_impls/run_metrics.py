@@ -105,7 +105,8 @@ class RecordedRank:
         self.trace = trace
         spans = [event for event in trace.events if event.get("ph") == "X"]
         later = union(span_of(event) for event in spans if event["name"] == LATER)
-        spans = [event for event in spans if not within([span_of(event)], later)]
+        if later:
+            spans = [event for event in spans if not within([span_of(event)], later)]
         starts = [event for event in spans if _STEP_NAME.fullmatch(event["name"])]
         self.steps = {event["name"]: span_of(event) for event in starts}
         threads = {event["tid"] for event in starts}

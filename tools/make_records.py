@@ -45,6 +45,7 @@ def main() -> int:
             world_size=WORLD_SIZES.get(comparison.mini, WORLD_SIZE),
             backend="gloo",
             steps=STEPS,
+            is_clocked=True,
         )
         assert record is not None
         write_atomically(path, record.to_text().encode())

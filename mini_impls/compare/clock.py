@@ -5,7 +5,7 @@ profiler. Which call is which event, and which wait whose, the traced step's ord
 """
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from mini_impls.compare.ops import OPS, PRODUCTS
 from mini_impls.compare.sides import SIDES
 from mini_impls.compare.watch import RankResult, watch
 from mini_impls.launch import Rank
-from mini_impls.recorder import WAIT, RankTrace
+from mini_impls.recorder import WAIT
 from mini_impls.run_metrics import Event as Noted
 from mini_impls.run_metrics import RecordedRank, part_of, span_of
 from mini_impls.run_metrics import Span as Noticed
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.clock import Span, StepClock, joined
 from readerkit.evidence.record import Event
+from readerkit.system.garbage import uncollected
 
 FINEST = 500
 """What is apart by less than this part of a step is noted as one."""
@@ -41,12 +42,18 @@ def watch_and_clock(
     steps: int,
     megatron: Path | None,
     is_traced: bool = False,
+    is_clocked: bool = False,
+    locked: Collection[tuple[str, str]] | None = None,
 ) -> Clocked:
-    """Run one comparison on this rank, and a few more steps by the clock."""
-    seen = watch(rank, mini, upstream, steps, megatron, is_traced=True)
-    assert seen.trace is not None
+    """Run one comparison on this rank; where asked, a few more steps by the clock."""
+    is_recorded = is_traced or is_clocked
+    seen = watch(rank, mini, upstream, steps, megatron, is_recorded, locked)
+    if seen.trace is None:
+        return Clocked(seen, {side: [] for side in SIDES})
     events = {"mini": seen.mini.events, "upstream": seen.upstream.events}
-    clocks = {side: clock(seen.trace, side, events[side]) for side in SIDES}
+    with uncollected():
+        recorded = RecordedRank(seen.trace)
+        clocks = {side: clock(recorded, side, events[side]) for side in SIDES}
     return Clocked(seen if is_traced else replace(seen, trace=None), clocks)
 
 
@@ -62,14 +69,13 @@ def fastest(ranks: Sequence[Clocked]) -> tuple[StepClock, ...]:
 
 
 def clock(
-    trace: RankTrace, side: SideName, events: Sequence[Event]
+    recorded: RecordedRank, side: SideName, events: Sequence[Event]
 ) -> list[StepClock | None]:
     """Return the times of each recorded step of a side, but the first.
 
     None for one that makes other calls than the traced step: data may decide them.
     """
-    recorded = RecordedRank(trace)
-    noted = [each for each in trace.events if each.get("ph") == "X"]
+    noted = [each for each in recorded.trace.events if each.get("ph") == "X"]
     threads = {each["tid"] for each in noted if each["name"] in recorded.steps}
     main = [each for each in noted if each["tid"] in threads]
     spans = [span for name, span in recorded.steps.items() if part_of(name) == side]
@@ -86,7 +92,7 @@ def clock(
         step = _Times(begin, end)
         found.append(
             StepClock(
-                rank=trace.rank,
+                rank=recorded.trace.rank,
                 side=side,
                 step_us=step.length,
                 issues=step.spans(map(span_of, issues)),

@@ -2,12 +2,13 @@
 
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-from mini_impls.compare.places import AROUND, Places
+from mini_impls.compare.places import Places
 
 
 @dataclass
@@ -23,6 +24,8 @@ class LineTrace:
     lines: dict[tuple[str, str], set[int]] = field(
         default_factory=lambda: defaultdict(set)
     )
+    _of_file: dict[str, Callable[..., Any] | None] = field(default_factory=dict)
+    """What notes a line, by file; None where none is noted."""
 
     def __enter__(self) -> "LineTrace":
         """Start."""
@@ -40,18 +43,24 @@ class LineTrace:
             return self._leave_module
         if self.importing or not frame.f_code.co_flags & CO_OPTIMIZED:
             return None  # the second is the body of a class
-        place = self.places.find(frame.f_code.co_filename)
-        if place is None or place[1].startswith(AROUND):
+        filename = frame.f_code.co_filename
+        if filename not in self._of_file:
+            self._of_file[filename] = self._noting(filename)
+        note = self._of_file[filename]
+        return note and note(frame, "line", arg)
+
+    def _noting(self, filename: str) -> Callable[..., Any] | None:
+        place = self.places.find_noted(filename)
+        if place is None:
             return None
         seen = self.lines[place]
-        seen.add(frame.f_lineno)
 
-        def enter_line(frame: FrameType, event: str, arg: Any) -> Any:
+        def note(frame: FrameType, event: str, arg: Any) -> Any:
             if event == "line":
                 seen.add(frame.f_lineno)
-            return enter_line
+            return note
 
-        return enter_line
+        return note
 
     def _leave_module(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "return":

@@ -1,6 +1,6 @@
 """Where a line of code belongs: which upstream, and its path inside the repository."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -21,9 +21,17 @@ LAUNCHER = ("minis", "mini_impls/launch.py")
 
 
 class Places:
-    """Turns the file names of frames into (upstream, path in its repository)."""
+    """Turns the file names of frames into (upstream, path in its repository).
 
-    def __init__(self, roots: Mapping[str, Path]) -> None:
+    `locked` are the files of upstreams whose lines are noted; None stands for all.
+    """
+
+    def __init__(
+        self,
+        roots: Mapping[str, Path],
+        locked: Collection[tuple[str, str]] | None = None,
+    ) -> None:
+        self._locked = locked
         self._prefixes = [
             (f"{root}/", f"{root}/{PACKAGES[name]}/", name)
             for name, root in roots.items()
@@ -35,6 +43,14 @@ class Places:
         if filename not in self._known:
             self._known[filename] = self._search(filename)
         return self._known[filename]
+
+    def find_noted(self, filename: str) -> tuple[str, str] | None:
+        """Return the same; None for code whose lines are not noted, too."""
+        place = self.find(filename)
+        if place is None or place[1].startswith(AROUND):
+            return None
+        is_noted = self._locked is None or place[0] == "minis" or place in self._locked
+        return place if is_noted else None
 
     def _search(self, filename: str) -> tuple[str, str] | None:
         for root, package, name in self._prefixes:

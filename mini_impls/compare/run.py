@@ -66,12 +66,14 @@ def compare(
     timeout_s: float = 60.0,
     share_gpus: bool = False,
     unpinned: bool = False,
+    is_clocked: bool = False,
     show_traces: Callable[[Sequence[RankTrace]], None] | None = None,
 ) -> Record | None:
     """Run both sides in one launch and return the record.
 
     Under torchrun this process is one of the ranks, and only the first has a record.
-    `show_traces` gets what all ranks recorded in some steps more.
+    Where it `is_clocked` the record has a step by the clock, which takes a few steps
+    more; `show_traces` gets what all ranks recorded in them.
     With `share_gpus` there may be more ranks than GPUs; with `unpinned` torch is taken
     as it is installed, and the record names its commit.
 
@@ -96,6 +98,12 @@ def compare(
             steps,
             directory,
             show_traces is not None,
+            is_clocked,
+            frozenset(
+                (name, path)
+                for name in comparison.upstreams
+                for path in files[name].blobs
+            ),
         )
         results: list[Clocked] | None
         if launch.is_under_torchrun():

@@ -6,7 +6,9 @@ Nothing of Megatron is edited: torch is told to answer differently while Megatro
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache, wraps
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -106,6 +108,25 @@ def _no_general_gemm() -> Iterator[None]:
 @contextmanager
 def _eager() -> Iterator[None]:
     with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextmanager
+def compiling_late() -> Iterator[None]:
+    """Let torch.compile wait until what it was given is called.
+
+    Megatron gives it functions when it is imported, and it would load its compiler for
+    the first of them: a second, for functions that most comparisons never call.
+    """
+    compile_now: Any = torch.compile
+
+    def compile_late(function: Any = None, **options: Any) -> Any:
+        if not isinstance(function, FunctionType):
+            return compile_now(function, **options)
+        compiled = cache(lambda: compile_now(function, **options))
+        return wraps(function)(lambda *args, **kwargs: compiled()(*args, **kwargs))
+
+    with _replaced("compile", compile_late, torch):
         yield
 
 

@@ -11,7 +11,7 @@ import time
 import warnings
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +114,9 @@ def watch(
     steps: int,
     megatron: Path | None,
     is_traced: bool = False,
+    locked: Collection[tuple[str, str]] | None = None,
 ) -> RankResult:
-    """Run one comparison on this rank."""
+    """Run one comparison on this rank; note lines of `locked` files, or of all."""
     if megatron is not None:
         sys.dont_write_bytecode = True  # the directory stays what was verified
         sys.path.insert(0, str(megatron))
@@ -126,7 +127,7 @@ def watch(
     give_names()
     rank.show("importing the mini and its upstream")
     comparison = find(mini, upstream).at(rank.world_size)
-    places = Places(get_roots(megatron))
+    places = Places(get_roots(megatron), locked)
     watcher = _Watcher(rank, comparison, places)
     return watcher.run(steps, is_traced=is_traced)
 
@@ -136,7 +137,8 @@ class _Watcher:
         self.rank, self.comparison, self.places = rank, comparison, places
         self.stacks = Stacks(places)
         self.setup = LineTrace(places)
-        with self.shims("upstream"), self.setup:
+        late = shims.compiling_late()
+        with self.shims("upstream"), late, self.setup:
             self.sides: Sides = comparison.build(rank, comparison)
         self.losses: dict[str, list[float]] = defaultdict(list)
         self.times: dict[str, list[float]] = defaultdict(list)

@@ -7,8 +7,9 @@ import sys
 from collections import defaultdict
 
 import pytest
+import torch
 
-from mini_impls.recorder import RankTrace
+from mini_impls.recorder import RankTrace, Recorder, read_file, read_spans
 from mini_impls.run_metrics import (
     RecordedRank,
     length,
@@ -115,6 +116,29 @@ def test_each_step_sends_what_the_buckets_hold(traced):
             # Four buckets of 408,064 bytes together, and the mean of the loss.
             assert len(sent) == 5
             assert sum(sent) == 408_064 + 4
+
+
+def test_spans_are_read_as_the_file_has_them():
+    with Recorder(is_on=True, sees_memory=False) as recorder, recorder.step(1):
+        torch.cat([torch.ones(2), torch.ones(3)]) @ torch.ones(5)
+    base_ns, events = read_file(recorder._profile)
+    spans = [
+        {
+            **{name: each[name] for name in ("ph", "cat", "name", "tid", "dur")},
+            "ts": round(each["ts"] * 1000) + base_ns,
+            "args": {n: each["args"].get(n, []) for n in ("Input type", "Input Dims")},
+        }
+        for each in events
+        if each["ph"] == "X" and each["cat"] != "Trace"
+    ]
+    zero_ns, read = read_spans(recorder._profile)
+    read = [{**each, "ts": round(each["ts"] * 1000) + zero_ns} for each in read]
+
+    def in_order(each):
+        return each["ts"], -each["dur"]
+
+    assert any(each["name"] == "aten::cat" for each in read)
+    assert sorted(read, key=in_order) == sorted(spans, key=in_order)
 
 
 def test_memory_grows_in_a_step_and_is_never_negative(traced):

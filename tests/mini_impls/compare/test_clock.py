@@ -1,8 +1,11 @@
 """A step by the clock: which wait is whose, which step is kept, what records have."""
 
+from types import SimpleNamespace
+
 import pytest
 from msgspec.structs import replace
 
+from mini_impls.compare import clock
 from mini_impls.compare.clock import Clocked, fastest, told_apart
 from readerkit.errors import ContentError
 from readerkit.evidence.clock import StepClock, joined, length, within
@@ -53,6 +56,16 @@ def test_of_all_ranks_the_step_is_kept_whose_slowest_was_fastest():
 
     kept = fastest(ranks([100, 300, None], [900, 310, 100]))
     assert [each.step_us for each in kept] == [300, 310]
+
+
+def test_nobody_asks_for_the_clock_and_no_step_is_recorded(monkeypatch):
+    def watch(*args):
+        return SimpleNamespace(trace=None, asked=args[5])
+
+    monkeypatch.setattr(clock, "watch", watch)
+    alone = clock.watch_and_clock(None, "ddp", "torch", 6, None)
+    assert not alone.seen.asked
+    assert fastest([alone, alone]) == ()
 
 
 def test_spans_are_joined_cut_and_measured():

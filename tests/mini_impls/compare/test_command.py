@@ -2,7 +2,7 @@
 
 import pytest
 
-from mini_impls.compare.__main__ import main
+from mini_impls.compare.command import main
 from readerkit.evidence.record import Record
 
 
@@ -38,5 +38,6 @@ def test_a_comparison_prints_its_record_and_nothing_else(
     assert record.agrees
     assert set(record.pins) == {"megatron"}
     assert record.blobs["megatron"]
+    assert record.clocks
     assert "mini_impls/ddp.py" in record.blobs["minis"]
     assert [shim.name for shim in record.shims] == ["current_device"]

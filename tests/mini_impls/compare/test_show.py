@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from test_records import RECORD
 
-from mini_impls.compare.__main__ import report
+from mini_impls.compare.command import report
 from mini_impls.compare.show import render
 from readerkit.app.interface_words import say_in
 from readerkit.evidence.conclusion import Conclusion, say_conclusion

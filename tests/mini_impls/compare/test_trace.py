@@ -179,6 +179,14 @@ def test_lines_of_functions_are_noted_and_imports_are_not():
     assert ("minis", "mini_impls/model.py") in lines.lines
 
 
+def test_lines_of_files_that_are_not_locked_are_not_noted():
+    linear = ("pytorch", "torch/nn/modules/linear.py")
+    with LineTrace(Places(get_roots(None), {linear})) as lines:
+        nn.Linear(2, 2)
+        mini_impls.gpus.check_devices("gloo", 1)
+    assert set(lines.lines) == {linear, ("minis", "mini_impls/gpus.py")}
+
+
 def test_a_file_of_another_package_is_nobodys():
     places = Places(get_roots(None))
     assert places.find(torch.nn.modules.linear.__file__) == (

@@ -34,6 +34,27 @@ def test_shims_hold_inside_only():
     assert [shim.name for shim in shims.describe(names)] == names
 
 
+def test_what_is_to_be_compiled_late_is_compiled_once_when_it_is_called(monkeypatch):
+    compiled = []
+
+    def compile_now(function=None, **options):
+        compiled.append((function, options))
+        return function
+
+    monkeypatch.setattr(torch, "compile", compile_now)
+
+    def double(value):
+        return 2 * value
+
+    with shims.compiling_late():
+        late = torch.compile(double, dynamic=True)
+        module = torch.compile(torch.nn.Identity())
+    assert torch.compile is compile_now
+    assert [function for function, _ in compiled] == [module]
+    assert (late.__name__, late(2), late(3)) == ("double", 4, 6)
+    assert compiled[1:] == [(double, {"dynamic": True})]
+
+
 def test_no_shim_is_applied_on_a_gpu():
     before = torch.cuda.current_device
     with shims.applied(["current_device"], torch.device("cuda", 0)):

@@ -1,0 +1,152 @@
+"""The command: from its arguments to the table, or the record, and the exit status."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+from torch.distributed.elastic.multiprocessing import SignalException
+
+from mini_impls.compare.known import MINIS, comparisons, find
+from mini_impls.compare.run import UNPINNED, compare
+from mini_impls.compare.show import render
+from mini_impls.failures import RankFailedError
+from mini_impls.launch import (
+    add_run_options,
+    complain,
+    is_under_torchrun,
+    program,
+    ranks_of,
+)
+from mini_impls.limits import Options
+from mini_impls.machine import check_room
+from mini_impls.recorder import RankTrace
+from mini_impls.run_metrics import summarize
+from mini_impls.run_table import table
+from mini_impls.run_trace import check_target, write
+from readerkit.app.folders import is_own
+from readerkit.app.interface_words import say_in
+from readerkit.app.library import open_library
+from readerkit.app.records import record_path, records_folder
+from readerkit.content.book import Book
+from readerkit.content.mirrors import Mirror
+from readerkit.errors import ReaderkitError
+from readerkit.evidence.record import Record
+from readerkit.evidence.relevance import Evidence, homes
+from readerkit.model.language import LANGUAGES, SPANISH
+from readerkit.system.garbage import kept
+from readerkit.system.output import OutputError, printing
+from readerkit.system.status import take_over
+from readerkit.upstreams.store import write_atomically
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
+    take_over()
+    parser = _Parser(
+        program(), "Run a mini beside its upstream on the same work.", "MINI"
+    )
+    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MINIS)}")
+    parser.add_argument("--upstream", help="what it is held against (default: first)")
+    add_run_options(parser, steps=12)
+    parser.add_argument("--json", action="store_true", help="print the record only")
+    parser.add_argument(
+        "--save",
+        nargs="?",
+        type=Path,
+        const=records_folder(),
+        metavar="DIR",
+        help="write the record, by default where it takes the shipped one's place",
+    )
+    unpinned = "take torch as it is installed; its record then names that commit"
+    parser.add_argument(UNPINNED, action="store_true", help=unpinned)
+    lang = "say the verdict in another language: es"
+    parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
+    parser.add_argument("--book", type=Path, help="a folder with another book")
+    args = parser.parse_args(argv)
+    try:
+        with kept():
+            comparison = find(args.mini, args.upstream)
+        if not is_under_torchrun():
+            check_room(ranks_of(args.world), insist=args.oversubscribe)
+        if args.trace is not None:
+            check_target(args.trace)
+        library = open_library(args.book)
+        shown: list[str] = []
+
+        def show(traces: Sequence[RankTrace]) -> None:
+            write(args.trace, traces)
+            shown.append(
+                f"{table([*map(summarize, traces)])}\ntrace of all ranks: {args.trace}"
+            )
+
+        record = compare(
+            library,
+            comparison,
+            world_size=ranks_of(args.world),
+            backend=args.backend,
+            steps=args.steps,
+            timeout_s=args.timeout,
+            share_gpus=args.oversubscribe,
+            unpinned=args.unpinned,
+            is_clocked=args.json or args.save is not None,  # nothing else shows it
+            show_traces=show if args.trace is not None else None,
+        )
+        if record is None:
+            return 0  # another rank of torchrun has it
+        if args.save is not None:
+            path = args.save / record_path(record.comparison, record.backend)
+            write_atomically(path, record.to_text().encode(), private=is_own(path))
+            print(f"wrote {path}", file=sys.stderr)
+        with printing():
+            print(
+                record.to_text()
+                if args.json
+                else "\n\n".join([report(record, library.book, args.lang), *shown])
+            )
+    except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
+        return complain(f"{parser.prog}: {error}")
+    except SignalException as error:
+        return 128 + error.sigval
+    return 0 if record.agrees else 1
+
+
+class _Parser(Options):
+    """Lists the comparisons in its help alone: that imports every upstream."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
+        self.epilog = f"Comparisons:\n{names}"
+        return super().format_help()
+
+
+def report(record: Record, book: Book, language: str) -> str:
+    """Return a record as the screen has room for it."""
+    of_it = homes(book.mirrors.values(), {record.comparison: Evidence(record)})
+    mirror = of_it.get(record.comparison)
+    if mirror is not None and language == SPANISH:
+        mirror = _marked(mirror, book.mirror_in(mirror.id, SPANISH))
+
+    def give(name: str, why: str) -> str:
+        if language != SPANISH:
+            return why
+        other = book.reason_in(name, why, SPANISH)
+        return other if other not in ("", why) else f"[en] {why}"
+
+    return render(record, screen_width(), mirror, say_in(language), give)
+
+
+def _marked(mirror: Mirror, other: Mirror) -> Mirror:
+    """Return a translated mirror, its titles marked where they are still English."""
+    sections = [
+        there if there.title != own.title else replace(own, title=f"[en] {own.title}")
+        for own, there in zip(mirror.sections, other.sections, strict=True)
+    ]
+    return replace(other, sections=tuple(sections))
+
+
+def screen_width() -> int:
+    """Return how wide the terminal is; 80 columns where there is none."""
+    return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else 80
