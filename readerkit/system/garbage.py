@@ -23,7 +23,7 @@ def uncollected() -> Iterator[None]:
 def kept() -> Iterator[None]:
     """Import inside this what stays: Python never looks through it.
 
-    Torch's modules are 300,000 objects. A look at all of them takes a fifth of a second:
+    Torch has 300,000 objects in its modules. A look at them takes a fifth of a second:
     again and again while they grow, in each process that is forked, at the end of each.
     """
     with uncollected():
