@@ -20,6 +20,7 @@ def show(name, reduce_dtype, steps):
     for synchronised in steps:
         model.set_requires_gradient_sync(synchronised)
         model(torch.ones(1, 16)).sum().backward()
+    model.zero_grad() if name == "zeroed" else None
     param = model._get_fsdp_state()._fsdp_param_group.fsdp_params[0]
     kept = param.unsharded_accumulated_grad
     if kept is None:
@@ -35,4 +36,5 @@ show("off_in_fp32", torch.float32, [False, False])
 show("off_in_bf16", None, [False, False])
 show("then_on", torch.float32, [False, True])
 show("always_on", torch.float32, [True, True])
+show("zeroed", torch.float32, [False])
 dist.destroy_process_group()
