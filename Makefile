@@ -1,5 +1,5 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them: twenty to thirty minutes on two cores
+# make test   set up what tests need, run them: about a quarter of an hour on two cores
 # make slow   the tests that kill comparisons, run four ranks or labs, or visit every page,
 #             after every experiment (make proofs)
 
@@ -37,7 +37,7 @@ read: .venv/.toolkit
 # Tests start the command hundreds of times: none of it is compiled anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for ranks, servers and browsers: one process more than there are cores. The
-# slow folders come first (pytest's own order), so that none is left over for the end.
+# slow folders come first (tests/conftest.py), so that none is left over for the end.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: fetched

@@ -61,6 +61,15 @@ def _read_once(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
 validation.read_document = _read_once
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process build the site first, others run meanwhile what needs none."""
+    here = Path(__file__).parent
+    first, ranks = here / "browser" / "test_beside.py", here / "mini_impls"
+    items.sort(
+        key=lambda each: (each.path != first, not each.path.is_relative_to(ranks))
+    )
+
+
 def _loopback_only(self: socket.socket, address: object) -> None:
     host = address[0] if isinstance(address, tuple) else ""
     if self.family in (socket.AF_INET, socket.AF_INET6) and not (
@@ -86,6 +95,8 @@ def own_folders(
         # Child processes (pip, git over https) fail at once instead of reaching out.
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             monkeypatch.setenv(name, "http://127.0.0.1:9")
+        # pip would ask five times more and wait eight seconds; its first pause is none.
+        monkeypatch.setenv("PIP_RETRIES", "1")
 
 
 @pytest.fixture
