@@ -4,6 +4,7 @@ import json
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 RANKS = 2
@@ -18,9 +19,13 @@ def counted(*args, **options):
 
 
 dist.all_reduce = counted
-cases = {"off": [True, False, 2], "join": [True, True, 3], "fewer": [False, True, 3]}
-for name, (divide, enable, steps) in cases.items():
+cases = {"off": [True, False, 2, None], "join": [True, True, 3, None]}
+cases |= {"fewer": [False, True, 3, None]}
+cases |= {h: [False, True, 3, h] for h in ("allreduce_hook", "fp16_compress_hook")}
+for name, (divide, enable, steps, hook) in cases.items():
     model = DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+    if hook:
+        model.register_comm_hook(None, getattr(default_hooks, hook))
     counts, gradients = [], []
     with model.join(divide_by_initial_world_size=divide, enable=enable):
         for _ in range(2 if rank else steps):

@@ -29,12 +29,12 @@ for p in layers:
     p.all_gather_coalesced, p.partition = gather, lambda p=p, **_: state(0, [p])
     p.ds_secondary_tensor = p.nvme_swapper = p.ds_persist = p.is_external_param = None
     p.ds_active_sub_modules, p.ds_status = set(), 0
-ahead, order, turned = [], "012345543210", "012435534210"
-for step in [order, order, "012345", *[order, turned] * 3]:
+ahead, order, turned, head = [], "012345543210", "012435534210", "012345"
+for step in [order, order, head, *[order, turned] * 3, head, head, *[order] * 3]:
     ahead.append(zero.reset_step() or 0)
     for i, p in enumerate(layers[int(number)] for number in step):
         zero.trace_prologue(p) or (zero.is_record_trace() and zero.record_module(p))
         zero.fetch_sub_module(p, i < 6)
         ahead[-1] = max(ahead[-1], sum(p.ds_status > 0 for p in layers) - 1)
         zero.release_sub_module(p, i < 6)
-print("ahead =", ahead)
+print("ahead =", ahead[:9], "\nforward_first =", ahead[9:])
