@@ -1,4 +1,4 @@
-"""Watches what a future's callback does, on whichever thread the future ends.
+"""Watches what other threads than the step's do for it: callbacks, pools.
 
 A communication hook of torch's DDP goes on in callbacks: gloo runs them on a thread of
 its own unless the future is done already, and what watches the step's thread (dispatch
@@ -6,6 +6,7 @@ modes, `sys.settrace`) is of that thread alone.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import get_ident
 from typing import Any
@@ -34,3 +35,22 @@ def watched_too(*watches: AbstractContextManager[Any]) -> Iterator[None]:
         yield
     finally:
         future.then = then  # type: ignore[method-assign]
+
+
+@contextmanager
+def pooled_too(watch: AbstractContextManager[Any]) -> Iterator[None]:
+    """Enter `watch` around each function that a pool of threads is handed meanwhile."""
+    submit = ThreadPoolExecutor.submit
+
+    def watched(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with watch:
+            return fn(*args, **kwargs)
+
+    def watching_submit(pool: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return submit(pool, watched, fn, *args, **kwargs)
+
+    ThreadPoolExecutor.submit = watching_submit  # type: ignore
+    try:
+        yield
+    finally:
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]

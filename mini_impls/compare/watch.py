@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls.compare import shims
-from mini_impls.compare.callbacks import watched_too
+from mini_impls.compare.callbacks import pooled_too, watched_too
 from mini_impls.compare.known import find
 from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import LiveMemory, held_bytes
@@ -138,7 +138,7 @@ class _Watcher:
         self.stacks = Stacks(places)
         self.setup = LineTrace(places)
         late = shims.compiling_late()
-        with self.shims("upstream"), late, self.setup:
+        with self.shims("upstream"), late, pooled_too(self.setup), self.setup:
             self.sides: Sides = comparison.build(rank, comparison)
         self.losses: dict[str, list[float]] = defaultdict(list)
         self.times: dict[str, list[float]] = defaultdict(list)
@@ -271,7 +271,7 @@ class _Watcher:
         self.lines[name].append(lines := LineTrace(self.places))
         # Autograd would run the backward of a GPU on a thread of its own, unseen.
         here = torch.autograd.set_multithreading_enabled(False)
-        with here, watched_too(*outer, memory, lines), memory, lines:
+        with here, pooled_too(lines), watched_too(*outer, memory, lines), memory, lines:
             return side.step(batch, set_phase)
 
     def settled(self) -> float:

@@ -2,6 +2,7 @@
 
 import linecache
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as dist
@@ -9,6 +10,7 @@ from torch import nn
 
 import mini_impls.gpus
 from mini_impls import ddp
+from mini_impls.compare.callbacks import pooled_too
 from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import LiveMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
@@ -185,6 +187,18 @@ def test_lines_of_files_that_are_not_locked_are_not_noted():
         nn.Linear(2, 2)
         mini_impls.gpus.check_devices("gloo", 1)
     assert set(lines.lines) == {linear, ("minis", "mini_impls/gpus.py")}
+
+
+def test_lines_that_a_pool_of_threads_runs_are_noted():
+    lines = LineTrace(Places(get_roots(None)))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # its thread is older than the trace
+        with pooled_too(lines), lines:
+            pool.submit(mini_impls.gpus.check_devices, "gloo", 1).result()
+        pool.submit(build_model, GPTConfig(num_layers=1)).result()
+        assert pool.submit(sys.gettrace).result() is None
+    assert ("minis", "mini_impls/gpus.py") in lines.lines
+    assert ("minis", "mini_impls/model.py") not in lines.lines
 
 
 def test_a_file_of_another_package_is_nobodys():
