@@ -70,8 +70,8 @@ def note_view(
     references: Mapping[str, CitedWork],
     *,
     width: int,
-    conditions: Sequence[str],
     beside: Iterable[Beside],
+    conditions: Sequence[str] = (),
     ran: Sequence[str] = (),
     folds: bool = True,
     below: bool = False,
@@ -79,8 +79,8 @@ def note_view(
 ) -> Group:
     """Return the page of one note.
 
-    ``conditions`` are the words of those that it names;
     ``beside`` holds what it shows of other places, and what mirrors put next to it;
+    ``conditions`` are the words of those that it names;
     ``ran`` is what records show of the note's own lines.
     Unless it ``folds``, lines of code are wider than ``width`` where they are; with
     ``below`` the note's own lines are left out, which stand above already.

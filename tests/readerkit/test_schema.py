@@ -142,7 +142,8 @@ FAULTS = {
     "unknown key": (
         "annotations", edited(NOTE, "title: T", "title: T\n  zzz: 1"),
         ["5:3: unknown key: got 'zzz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references, starts, also, claims"],
+         "decision, alternative, why, cost, text, references, starts, "
+         "conditions, also, claims"],
     ),
     "misspelt key": (
         "annotations", edited(NOTE, "kind: note", "knd: note"),
@@ -256,7 +257,8 @@ FAULTS = {
         "annotations", NOTE.replace("title: T", "title: T\n  title: U\n  zz: &a 1"),
         ["5:3: a duplicate key: got 'title', first at line 4, expected each key once",
          "6:3: unknown key: got 'zz', expected one of id, at, kind, title, concepts, "
-         "decision, alternative, why, cost, text, references, starts, also, claims",
+         "decision, alternative, why, cost, text, references, starts, "
+         "conditions, also, claims",
          "6:7: an anchor: got '&a', expected no YAML anchors"],
     ),
     "a stand-in is no second fault": (
