@@ -27,17 +27,8 @@ MAX_ITEMS = 200
 PATTERNS_S = 1.0
 """For so long patterns are looked for: whoever types waits no longer."""
 _KEYS = (
-    *(
-        "concepts",
-        "conditions",
-        "requires",
-        "recurs",
-        "key",
-        "section",
-        "note",
-        "notes",
-        "upstream",
-    ),
+    *("concepts", "conditions", "requires", "recurs", "key", "section"),
+    *("note", "notes", "upstream"),
     *("file", "symbol", "code", "from", "to", "of", "in", "under", "unless"),
 )
 """Those whose values are offered."""
