@@ -74,18 +74,23 @@ def compare(
     """
     if mini is None and wants_help:
         named(mini, wants_help)
-    from readerkit.app.library import open_library
-    from readerkit.app.records import read_gpu_records
+    # Of the shipped book's, mini_impls.compare itself tells what is not compared.
+    minis = list(SAYS)
+    if mini is None or book is not None:
+        from readerkit.app.library import open_library
+        from readerkit.app.records import read_gpu_records
 
-    library = open_library(book)
-    there_are = library.book.comparisons.values()
-    if not there_are:
-        raise ReaderkitError(f"{book}: this book compares nothing: no comparisons.yaml")
-    if mini is None:
-        wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(listed(there_are, wide, read_gpu_records(library)))
-        return
-    arguments = [one_of(list(dict.fromkeys(c.mini for c in there_are)), mini), *options]
+        library = open_library(book)
+        there_are = library.book.comparisons.values()
+        if not there_are:
+            missing = "this book compares nothing: no comparisons.yaml"
+            raise ReaderkitError(f"{book}: {missing}")
+        if mini is None:
+            wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            click.echo(listed(there_are, wide, read_gpu_records(library)))
+            return
+        minis = list(dict.fromkeys(each.mini for each in there_are))
+    arguments = [one_of(minis, mini), *options]
     if book is not None:
         arguments += ["--book", str(book.absolute())]
     if wants_help:
