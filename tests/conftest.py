@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda each: (each.path != first, not each.path.is_relative_to(ranks))
     )
+
+
+def pytest_collection_finish() -> None:
+    """Let Python never look for garbage among ten thousand tests: they stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def _loopback_only(self: socket.socket, address: object) -> None:

@@ -6,13 +6,14 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.app.mini_names import SAYS, one_of
+from readerkit.app.mini_names import ALIASES, SAYS, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
@@ -74,9 +75,7 @@ def compare(
     """
     if mini is None and wants_help:
         named(mini, wants_help)
-    # Of the shipped book's, mini_impls.compare itself tells what is not compared.
-    minis = list(SAYS)
-    if mini is None or book is not None:
+    if mini is None or book is not None or not _is_compared(mini):
         from readerkit.app.library import open_library
         from readerkit.app.records import read_gpu_records
 
@@ -89,13 +88,19 @@ def compare(
             wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             click.echo(listed(there_are, wide, read_gpu_records(library)))
             return
-        minis = list(dict.fromkeys(each.mini for each in there_are))
-    arguments = [one_of(minis, mini), *options]
+        mini = one_of(list(dict.fromkeys(each.mini for each in there_are)), mini)
+    arguments = [mini, *options]
     if book is not None:
         arguments += ["--book", str(book.absolute())]
     if wants_help:
         arguments.append("--help")
     run_module("mini_impls.compare", arguments, command=written("compare"))
+
+
+def _is_compared(mini: str) -> bool:
+    """Tell, before any book is read, whether the shipped one compares this mini."""
+    name = ALIASES.get(mini, mini)
+    return name in SAYS and (files("mini_impls.compare") / f"{name}.py").is_file()
 
 
 def listed(

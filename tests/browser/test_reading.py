@@ -191,8 +191,16 @@ def test_choosing_lines_changes_the_address(layers):
     expect(layers.locator(".lines > .on")).to_have_count(5)
 
 
+STANDS_STILL = """selector => {
+    const before = window.topBefore
+    window.topBefore = document.querySelector(selector).getBoundingClientRect().top
+    return window.topBefore === before
+}"""
+
+
 def test_selecting_text_over_lines_changes_the_address(layers):
-    # Each goes where its line stands once it stands still: pages are laid out in steps.
+    # Pages are laid out in steps: the mouse goes once lines stand still.
+    layers.wait_for_function(STANDS_STILL, arg="#L19", polling=500)
     layers.locator("#L16").hover(position={"x": 80, "y": 8})
     layers.mouse.down()
     layers.locator("#L19").hover(position={"x": 120, "y": 8})
