@@ -1,4 +1,4 @@
-"""What a backward reduces whose forward went around DDP's wrapper, or ran in no_sync."""
+"""What a backward reduces whose forward went around the wrapper, or ran in no_sync."""
 
 import contextlib
 
