@@ -86,6 +86,18 @@ def test_fewer_bits_round_the_mean(pool, way, relative):
     assert torch.equal(got, exact) == (way == "float32" and len(results) == 2)
 
 
+def reduce_large_numbers(rank):
+    bucket = GradBucket(some_params())
+    bucket.buffer.fill_(4e4)
+    all_reduce_as(torch.float16)(bucket, rank.group)
+    return bucket.buffer
+
+
+def test_a_mean_that_float16_holds_survives_a_sum_that_it_does_not(pool):
+    for mean in pool.run(reduce_large_numbers):
+        assert torch.equal(mean, torch.full_like(mean, 4e4))
+
+
 def test_eight_bits_are_at_most_half_a_step_off(pool):
     results = pool.run(compress_steps, "uint8")
     locals_, got = of_step(results, 0, 0), of_step(results, 0, 1)[0]

@@ -394,6 +394,29 @@ def test_an_error_within_no_sync_ends_it(pool2):
         assert torch.equal(grad, torch.full((2, 2), 1.5))
 
 
+def accumulate_in_a_branch(rank, find_unused):
+    model = Branch()
+    ddp = DistributedDataParallel(
+        model, rank.group, bucket_cap_mb=0, find_unused_parameters=find_unused
+    )
+    x = torch.full((2, 4), rank.rank + 1.0)
+    with ddp.no_sync():
+        ddp(x, True).sum().backward()
+    ddp(x, False).sum().backward()
+    return [p.grad for p in model.parameters()]
+
+
+@pytest.mark.parametrize("find_unused", [False, True])
+def test_what_was_used_within_no_sync_only_is_sent(pool2, find_unused):
+    want = Branch()
+    for use in (True, False):
+        for rank in range(2):
+            (want(torch.full((2, 4), rank + 1.0), use).sum() / 2).backward()
+    for grads in pool2.run(accumulate_in_a_branch, find_unused):
+        for grad, param in zip(grads, want.parameters(), strict=True):
+            torch.testing.assert_close(grad, param.grad)
+
+
 class Fork(nn.Module):
     """Two branches whose gradients arrive in an order of the rank's own."""
 

@@ -515,6 +515,24 @@ def test_gradients_of_experts_travel_among_those_that_share_them(pool4):
             assert finished == {"all_reduce": 4 * (dense + (experts if shares else 0))}
 
 
+def finish_with_loads(rank):
+    """Return the biases behind loads that are even over all ranks alone."""
+    config = replace(SMALL, num_layers=1, num_moe_experts=4, **ROUTINGS["bias"])
+    groups = make_groups(rank.group, ep=2, etp=1)
+    gpt = build_moe_model(config)
+    expert_parallel(gpt, groups, "alltoall")
+    tokens, labels = make_batch(config, step=rank.rank, batch_size=ROWS)
+    compute_loss(gpt(tokens), labels).backward()
+    (router,) = routers(gpt)
+    router.local_tokens_per_expert.copy_(torch.tensor([4.0 * rank.rank, 6, 6, 6]))
+    finish_gradients(gpt, groups)
+    return router.expert_bias.tolist(), router.local_tokens_per_expert.tolist()
+
+
+def test_biases_follow_the_load_of_every_set_of_experts(pool4):
+    assert pool4.run(finish_with_loads) == [([0.0] * 4, [0.0] * 4)] * 4
+
+
 # --- groups, refusals, the demonstration ---
 
 

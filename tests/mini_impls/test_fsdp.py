@@ -678,6 +678,42 @@ def test_a_second_backward_through_one_forward_adds_to_the_first(pool2):
             torch.testing.assert_close(grad, expected[name], rtol=1e-4, atol=1e-6)
 
 
+class Again(nn.Module):
+    """The outer layer runs before the inner one, and after it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.outer, self.inner = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+
+    def forward(self, x):
+        return self.outer(self.inner(self.outer(x)))
+
+
+def run_a_group_twice(rank):
+    model = Again()
+    fully_shard(model, rank.group, modules=["outer", "inner"])
+    with CollectiveCounter() as sent:
+        model(torch.full((2, 4), rank.rank + 1.0)).sum().backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return grads, [(call.op, call.payload_bytes) for call in sent.calls]
+
+
+def test_a_group_that_runs_twice_has_each_time_the_one_before_it_gathered(pool2):
+    model = Again()
+    for rank in range(2):
+        (model(torch.full((2, 4), rank + 1.0)).sum() / 2).backward()
+    ag, rs = "all_gather", "reduce_scatter"
+    outer, inner = 4 * (16 + 4), 4 * 16
+    forward = [(ag, outer), (ag, inner), (ag, outer), (ag, inner)]
+    # The inner one is there, as the next by name; autograd adds both uses up first.
+    backward = [(ag, outer), (ag, outer), (rs, inner), (rs, outer)]
+    for rank, (grads, calls) in enumerate(pool2.run(run_a_group_twice)):
+        assert calls == forward + backward
+        for name, p in model.named_parameters():
+            torch.testing.assert_close(grads[name], rows_of(p.grad, rank, 2))
+
+
 class TwoHeads(nn.Module):
     """A head that may be used again for an output that no loss comes from."""
 

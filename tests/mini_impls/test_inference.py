@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -44,6 +45,14 @@ def test_tokens_are_those_of_one_process_without_a_cache(pool, batch_size):
     alone = model.build_model(CONFIG, seed=3).double()
     expected = generate_alone(alone, prompt_of(CONFIG, batch_size), NEW)
     for tokens, *_ in pool.run(run_generate, CONFIG, batch_size):
+        assert torch.equal(tokens, expected)
+
+
+def test_a_model_that_was_being_trained_drops_nothing_out(pool2):
+    dropping = replace(CONFIG, hidden_dropout=0.5)
+    alone = model.build_model(CONFIG, seed=3).double()
+    expected = generate_alone(alone, prompt_of(CONFIG), NEW)
+    for tokens, *_ in pool2.run(run_generate, dropping, 3):
         assert torch.equal(tokens, expected)
 
 

@@ -79,6 +79,14 @@ def test_a_scale_takes_the_largest_to_the_end(amax, expected):
     assert float(scale) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [E4M3, E5M2])
+def test_a_scale_of_the_tensor_at_hand_is_rounded_once(dtype):
+    x = torch.arange(1.0, 200.0).view(-1, 1)
+    got = torch.stack([CurrentScaling().scale(row, dtype) for row in x])
+    quotient = torch.finfo(dtype).max / x[:, 0].double()
+    assert torch.equal(got, quotient.float())
+
+
 @given(exponent=some.integers(-100, 100), mantissa=some.floats(1.0, 1.99))
 def test_a_power_of_two_is_the_next_below(exponent, mantissa):
     scale = torch.tensor(mantissa * 2.0**exponent)

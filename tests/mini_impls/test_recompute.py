@@ -30,7 +30,13 @@ from mini_impls.recompute_hooks import (
     keep,
     plain_checkpoint,
 )
-from mini_impls.recompute_model import Recompute, RecomputedGPT, dropout, train
+from mini_impls.recompute_model import (
+    CoreAttention,
+    Recompute,
+    RecomputedGPT,
+    dropout,
+    train,
+)
 from mini_impls.tensor_parallel import tensor_parallel
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.vocab_parallel_loss import vocab_parallel_cross_entropy
@@ -147,6 +153,17 @@ def test_a_named_stream_goes_on_where_it_was_left(streams):
         with streams.fork():
             drawn.append(torch.rand(5))
     assert not torch.equal(*drawn)
+
+
+def test_dropout_of_attention_is_the_ranks_own(streams):
+    gpt, outputs, common = build_model(CONFIG), [], []
+    attention = CoreAttention(gpt.layers[0].self_attention, 0.5, streams)
+    mixed_qkv = gpt.layers[0].self_attention.linear_qkv(numbers(2, 8, 64))
+    for tp_rank in range(2):
+        streams.manual_seed(7, tp_rank)
+        outputs.append(attention(mixed_qkv))
+        common.append(torch.rand(5))
+    assert torch.equal(*common) and not torch.equal(*outputs)
 
 
 def draw(rank):

@@ -121,6 +121,24 @@ def test_one_bit_on_one_of_four_ranks_is_found_and_mended(pool4, struck, found):
         assert mending == ({"broadcast": len(found)} if found else {})
 
 
+def mend_what_lies_across(rank):
+    """Return a transposed parameter after its repair."""
+    from mini_impls.recover_checks import check_param_hashes_across_dp_replicas, repair
+
+    model = nn.Module()
+    model.turned = nn.Parameter(torch.arange(6.0).view(2, 3).t())
+    if rank.rank == 2:
+        with torch.no_grad():
+            model.turned[0, 1] = 7.0
+    repair(model, check_param_hashes_across_dp_replicas(model, rank.group), rank.group)
+    return model.turned.tolist()
+
+
+def test_a_parameter_is_mended_whatever_its_strides(pool4):
+    whole = [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert pool4.run(mend_what_lies_across) == [whole] * 4
+
+
 def refuse_to_repair(rank):
     """Return what a repair of a parameter with a majority and one without sends."""
     from mini_impls.recover_checks import check_param_hashes_across_dp_replicas, repair

@@ -195,6 +195,14 @@ def test_owners_have_equally_much_not_equally_many():
     assert [optimizer.param_to_rank[p] for p in params] == [1, 0, 1, 1, 0]
 
 
+def test_a_group_goes_on_where_the_groups_before_it_have_left_most_room():
+    groups = [[torch.zeros(n) for n in numels] for numels in ((5, 1), (3, 2))]
+    param_groups = [{"params": list(map(nn.Parameter, group))} for group in groups]
+    optimizer = ZeroStage1(param_groups, torch.optim.SGD, FakeGroup(), lr=0.1)
+    # 5 to rank 0, 1 to 1; then 3 to 1 and the 2 too: 5 and 6
+    assert [optimizer.param_to_rank[p] for p in optimizer.params] == [0, 1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("optimizer_class", "defaults"),
     [

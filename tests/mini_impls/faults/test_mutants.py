@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 import test_collectives
+import test_compression
 import test_ddp
 import test_fsdp
+import test_fsdp_flat
 import test_fsdp_state
+import test_inference
 import test_memory
 import test_overlap
+import test_recover_checks
 import test_subgroups
 import test_tensor_parallel
 from mutant_pool import MutantPool
@@ -66,6 +70,9 @@ def ddp_in_parts(pool):
         world_of_two.close()
 
 
+GROUPS_OF_PARAMETERS = (
+    "test_a_group_goes_on_where_the_groups_before_it_have_left_most_room"
+)
 WRONGS = {
     "a pipelined ring that never divides": Wrong(
         "collectives",
@@ -115,6 +122,15 @@ WRONGS = {
         """,
         test_ddp.test_an_error_within_no_sync_ends_it,
     ),
+    "a gradient of earlier microbatches that counts as none": Wrong(
+        "ddp",
+        "DistributedDataParallel._find_unused",
+        "unused = ...",
+        "unused = {p: bucket.main_grad[p] for bucket, p in late}",
+        lambda pool: test_ddp.test_what_was_used_within_no_sync_only_is_sent(
+            pool, True
+        ),
+    ),
     "a broadcast to everyone from rank 0 of the world": Wrong(
         "ddp",
         "broadcast_params",
@@ -152,6 +168,21 @@ WRONGS = {
         "sizes[rank] += 1",
         in_every_rank("test_zero", "test_owners_have_equally_much_not_equally_many"),
     ),
+    "owners that each group of parameters deals anew": Wrong(
+        "zero",
+        "ZeroStage1._partition_parameters",
+        "for param_group in self.param_groups: ...",
+        """
+            for param_group in self.param_groups:
+                sizes = [0] * self.world_size
+                params = param_group["params"]
+                for param in sorted(params, key=Tensor.numel, reverse=True):
+                    rank = sizes.index(min(sizes))
+                    param_to_rank[param] = rank
+                    sizes[rank] += param.numel()
+        """,
+        in_every_rank("test_zero", GROUPS_OF_PARAMETERS),
+    ),
     "a reduction that is waited for before the next": Wrong(
         "zero",
         "ZeroStage2._reduce_gradient",
@@ -161,6 +192,16 @@ WRONGS = {
             handle = dist.reduce(grad, group_dst=owner, group=self.group, async_op=True)
         """,
         overlap_of("zero stage 2"),
+    ),
+    "the neighbour of a group's first run": Wrong(
+        "fsdp",
+        "PrefetchingParamGroup.pre_backward",
+        "index = ...",
+        """
+            indices = self._post_forward_indices
+            index = indices.pop(0) if indices else 0
+        """,
+        test_fsdp.test_a_group_that_runs_twice_has_each_time_the_one_before_it_gathered,
     ),
     "places in the order of a forward that is over": Wrong(
         "fsdp",
@@ -196,6 +237,13 @@ WRONGS = {
         """,
         memory_of("fsdp"),
     ),
+    "a shard that keeps the whole flat parameter": Wrong(
+        "fsdp_flat_param",
+        "FlatParamHandle.__init__",
+        "self._local_shard = ...",
+        "self._local_shard = padded.view(world_size, -1)[rank]",
+        test_fsdp_flat.test_memory_falls_while_the_step_runs,
+    ),
     "clipping without a margin": Wrong(
         "fsdp_state",
         "clip_grad_norm_",
@@ -221,6 +269,32 @@ WRONGS = {
             handle.wait()
         """,
         overlap_of("tensor_parallel"),
+    ),
+    "a sum in 16 bits that is divided behind it": Wrong(
+        "compression",
+        "all_reduce_as.compress",
+        "dist.all_reduce(sent, group=group)",
+        """
+            sent *= group.size()
+            dist.all_reduce(sent, group=group)
+            sent /= group.size()
+        """,
+        test_compression.test_a_mean_that_float16_holds_survives_a_sum_that_it_does_not,
+    ),
+    "a repair of a copy": Wrong(
+        "recover_checks",
+        "repair",
+        "params[each.name].detach().copy_(whole)",
+        "",
+        test_recover_checks.test_a_parameter_is_mended_whatever_its_strides,
+        world_size=4,
+    ),
+    "a model that generates as it trains": Wrong(
+        "inference",
+        "generate",
+        "gpt.eval()",
+        "",
+        test_inference.test_a_model_that_was_being_trained_drops_nothing_out,
     ),
     "sends that nobody waits for until the end": Wrong(
         "pipeline",
