@@ -17,3 +17,9 @@ def test_no_sentence_is_added_that_nothing_proves(real_cache, capsys):
     assert len(claims["unproved"]) <= UNPROVED_AT_MOST
     unheld = [each for each in claims["open"] if each["check"] == "experiment"]
     assert not {each["why"] for each in unheld}  # an output is stale, or is not kept
+
+
+def test_each_experiment_proves_a_sentence_and_its_output_is_kept():
+    folder = ROOT / "annotations" / "experiments"
+    kept = json.loads((folder / "printed.json").read_text())["outputs"]
+    assert kept.keys() == {program.stem for program in folder.glob("*.py")}
