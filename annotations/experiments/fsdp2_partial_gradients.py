@@ -20,16 +20,21 @@ class Either(torch.nn.Module):
         return (getattr(self, name) * x).sum()
 
 
+def kept(mesh, *, zeros):
+    model = fully_shard(Either(), mesh=mesh)
+    model.set_reduce_scatter_unused_params(zeros)
+    for name, slope, last in (("first", 2.0, False), ("second", 5.0, True)):
+        model.set_requires_all_reduce(last)
+        model.set_is_last_backward(last)
+        model(name, torch.full((4,), slope, requires_grad=True)).backward()
+    grads = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return {n: None if g is None else g.to_local()[0].item() for n, g in grads.items()}
+
+
 dist.init_process_group("gloo")
 mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicate", "shard"))
-model = fully_shard(Either(), mesh=mesh)
-for name, slope, last in (("first", 2.0, False), ("second", 5.0, True)):
-    model.set_requires_all_reduce(last)
-    model.set_is_last_backward(last)
-    model(name, torch.full((4,), slope, requires_grad=True)).backward()
-if dist.get_rank() == 0:
-    for name, parameter in model.named_parameters():
-        grad = parameter.grad
-        first = None if grad is None else grad.to_local()[0].item()
-        print(name, "=", json.dumps(first))
+for more, zeros in (("", False), ("_with_zeros", True)):
+    for name, grad in kept(mesh, zeros=zeros).items():
+        if dist.get_rank() == 0:
+            print(f"{name}{more} =", json.dumps(grad))
 dist.destroy_process_group()
