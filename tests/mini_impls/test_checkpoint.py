@@ -357,10 +357,11 @@ def test_wherever_a_save_stops_a_whole_checkpoint_is_there(tmp_path):
 
 
 def test_everything_is_on_disk_before_a_checkpoint_has_its_name(tmp_path, monkeypatch):
-    done = []
+    done, sizes = [], {}
 
     def synced(descriptor):
         done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        sizes[done[-1]] = os.fstat(descriptor).st_size
         assert not Path(tmp_path / "saved").exists() or done[-1] == tmp_path.name
 
     rename = Path.rename
@@ -371,6 +372,8 @@ def test_everything_is_on_disk_before_a_checkpoint_has_its_name(tmp_path, monkey
     write(tmp_path / "saved", rows(some_tensors(), 2))
     files = ["rank-00000.bin", "rank-00001.bin"]
     assert done == [*files, METADATA, "saved.part", "name", tmp_path.name]
+    for name in (*files, METADATA):  # and not in a buffer of the process
+        assert sizes[name] == (tmp_path / "saved" / name).stat().st_size > 0
 
 
 # --- ranks ---

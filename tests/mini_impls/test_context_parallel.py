@@ -344,6 +344,21 @@ def test_a_model_trains_as_in_one_process(pool4, way, world_size, tied):
             torch.testing.assert_close(params[name], param, rtol=0, atol=2e-4)
 
 
+def of_short_sequences(rank):
+    gpt = build_model(CONFIG)
+    cpm.context_parallel(gpt, cp.all_gather_attention, rank.group)
+    tokens, labels = make_batch(CONFIG, step=0, batch_size=2)
+    mine, _ = cpm.shard_batch((tokens[:, :8], labels[:, :8]), rank.group)
+    return gpt(mine).detach()
+
+
+def test_positions_are_those_in_a_sequence_that_is_shorter_than_the_longest(pool2):
+    parts = pool2.run(of_short_sequences)
+    tokens, _ = make_batch(CONFIG, step=0, batch_size=2)
+    expected = build_model(CONFIG)(tokens[:, :8]).detach()
+    torch.testing.assert_close(cp.unshard(parts, dim=1), expected)
+
+
 def average_some(rank):
     kept, frozen = (
         torch.nn.Parameter(torch.zeros(2, 3)),

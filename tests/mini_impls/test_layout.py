@@ -93,6 +93,12 @@ def test_what_does_not_fit_is_refused(make, said):
         make()
 
 
+def test_a_dimension_of_one_rank_needs_no_place_in_the_order():
+    layout = RankLayout.parse("tp-dp", tp=2, dp=3, pp=1)
+    assert layout.sizes == {"tp": 2, "dp": 3}
+    assert layout.world_size == 6
+
+
 def sums_along(rank):
     layout = RankLayout.parse("tp-dp-pp", tp=2, pp=2)
     groups = new_groups(layout, ["tp", "pp", "tp-pp"], rank.rank)

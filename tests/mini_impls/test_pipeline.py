@@ -347,6 +347,13 @@ def test_sizes_that_do_not_fit_are_named(arguments, message):
         check(argparse.Namespace(**defaults | arguments))
 
 
+def test_layers_are_divided_among_the_chunks_of_all_ranks():
+    six = model.build_model(GPTConfig(num_layers=6))
+    assert list(split_model(six, 0, 2, 3)) == [0, 2, 4]
+    with pytest.raises(ValueError, match="6 layers cannot be cut into 4 equal stages"):
+        split_model(six, 0, 2, 2)
+
+
 def test_dropout_is_refused():
     with pytest.raises(ValueError, match=r"hidden_dropout must be 0 here, not 0\.1"):
         split_model(model.build_model(GPTConfig(hidden_dropout=0.1)), 0, 2)

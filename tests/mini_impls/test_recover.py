@@ -211,6 +211,19 @@ def test_a_rerun_has_the_same_batches_and_random_numbers(pool2):
         assert [batch for batch, _ in resumed] == [1], "not the first of its iterator"
 
 
+def test_batches_come_again_as_often_as_they_are_asked_for():
+    from mini_impls.recover_step import RerunDataIterator
+
+    iterator = RerunDataIterator(iter(range(9)))
+    for first in (0, 2):
+        runs = []
+        for _ in range(3):
+            runs.append([next(iterator), next(iterator)])
+            iterator.rewind()
+        assert runs == [[first, first + 1]] * 3
+        iterator.advance()
+
+
 def run_after_rerun(rank):
     """Return the batches and random numbers of a run with and without a rerun."""
     seen = []

@@ -510,10 +510,19 @@ def make_batches(config, m, steps=3):
     return [model.make_batch(config, step=i, batch_size=m) for i in range(steps)]
 
 
-def make_executor(rank, schedule, m, config=None, kind=ZeroBubbleExecutor):
+def build_partly_frozen(config):
+    gpt = model.build_model(config)
+    for layer in gpt.layers:
+        layer.mlp.requires_grad_(False)
+    return gpt
+
+
+def make_executor(
+    rank, schedule, m, config=None, kind=ZeroBubbleExecutor, build=model.build_model
+):
     p = rank.world_size
     config = config or config_of(schedule, p)
-    stages = get_stages(model.build_model(config), schedule, rank)
+    stages = get_stages(build(config), schedule, rank)
     shape = (1, config.max_sequence_length, config.hidden_size)
     executor = kind(stages, get_num_stages(schedule, p), shape, rank.group)
     return executor, get_blocks(schedule, p, m), config
@@ -524,8 +533,8 @@ def make_optimizer(stages):
 
 
 @cache
-def train_reference(config, m):
-    reference = model.build_model(config)
+def train_reference(config, m, build=model.build_model):
+    reference = build(config)
     optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-3)
     batches = make_batches(config, m)
     losses = model.train_one_process(reference, optimizer, batches, chunks=m)
@@ -533,8 +542,8 @@ def train_reference(config, m):
     return losses, {name: (p.detach(), p.grad) for name, p in full.items()}
 
 
-def run_training(rank: Rank, schedule, m, config=None):
-    executor, blocks, config = make_executor(rank, schedule, m, config)
+def run_training(rank: Rank, schedule, m, config=None, build=model.build_model):
+    executor, blocks, config = make_executor(rank, schedule, m, config, build=build)
     plan = add_send_recv(blocks)[rank.rank]
     optimizer = make_optimizer(executor.stages)
     losses = train(executor, plan, optimizer, make_batches(config, m), m)
@@ -588,6 +597,16 @@ def test_a_v_shares_tied_weights_without_a_message(pool2, schedule):
             assert (param - full[name][0]).abs().max() < 1e-4, name
             assert (grad - full[name][1]).abs().max() < 1e-6, name
     assert answers[0][0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("schedule", SPLIT)
+def test_what_is_frozen_is_in_neither_half(pool2, schedule):
+    config = config_of(schedule, 2)
+    _, full = train_reference(config, 5, build_partly_frozen)
+    for _, mine in pool2.run(run_training, schedule, 5, config, build_partly_frozen):
+        for name, (param, grad) in mine.items():
+            assert torch.equal(param, full[name][0]), name
+            assert (grad is None) == (".mlp." in name)
 
 
 def run_traffic(rank: Rank, schedule, m):
