@@ -14,20 +14,21 @@ from mini_impls.checkpoint import save
 from mini_impls.checkpoint_plan import HeldTensor
 
 RANKS = 2
-
 dist.init_process_group("gloo")
 mesh, rank, folder = init_device_mesh("cpu", (RANKS,)), dist.get_rank(), Path.cwd()
 rows, vector = torch.ones(1, 50), torch.ones(40)
 state = {"rows": DTensor.from_local(rows, mesh, [Shard(0)])}
-state |= {n: DTensor.from_local(vector, mesh, [Replicate()]) for n in "abc"}
+vectors = {n: DTensor.from_local(vector, mesh, [Replicate()]) for n in "abc"}
 held = {"rows": HeldTensor(rows, (rank, 0), (2, 50))}
 held |= {name: HeldTensor(vector, (0,), (40,)) for name in "abc"}
-for name, lowest in (("torch", False), ("torch_lowest", True)):
-    planner = dcp.DefaultSavePlanner(dedup_save_to_lowest_rank=lowest)
-    dcp.save(state, checkpoint_id=folder / name, planner=planner)
+ways = {"torch": state | vectors, "torch_vectors_first": vectors | state}
+ways["torch_lowest"] = ways["torch"]
+for name, states in ways.items():
+    planner = dcp.DefaultSavePlanner(dedup_save_to_lowest_rank="lowest" in name)
+    dcp.save(states, checkpoint_id=folder / name, planner=planner)
 save(folder / "mini", held, dist.group.WORLD)
 if rank == 0:
-    for name in ("torch", "torch_lowest"):
+    for name in ways:
         written = [0] * RANKS
         stored = pickle.loads((folder / name / ".metadata").read_bytes()).storage_data
         for index, where in stored.items():

@@ -34,4 +34,7 @@ show("partial_to_replicate", P, R, R)
 show("partial_to_shard", P, S0, S0)
 show("shard_to_replicate", S0, R, R)
 show("shard_to_replicate_owed_partial", S0, R, P)
-show("replicate_to_shard", R, S0, S0)
+try:
+    show("mean_to_replicate_owed_sum", Partial("avg"), R, P)
+except AssertionError as error:
+    print("mean_to_replicate_owed_sum =", json.dumps(type(error).__name__))
