@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -180,9 +181,17 @@ def say_what_was_written(
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse a run that has no half."""
+    """Refuse a run that has no half, or no place for its checkpoints."""
     if args.steps < 2:
         raise ValueError(f"--steps {args.steps}: at least 2, resumed half-way")
+    if not args.directory:
+        return
+    there = Path(args.directory).absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "cannot be written" if there.is_dir() else "is no folder"
+        raise ValueError(f"--directory {args.directory}: {there} {why}")
 
 
 def main(argv: list[str] | None = None) -> int:

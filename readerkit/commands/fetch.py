@@ -195,8 +195,9 @@ class _Report:
     def __call__(self, line: str) -> None:
         from readerkit.app.library import note_progress
 
-        note_progress(line)
-        if not line.endswith("…"):
+        if line.endswith("…"):
+            note_progress(line)
+        else:
             self._lines.append(line)
 
     def print(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,14 @@ def _tour_files(place: Path) -> list[Path]:
     """Return the tours of a folder, by their names; or the one file that it is."""
     if not place.is_dir():
         return [place]
-    files = sorted(path for path in place.rglob("*.tour") if path.is_file())
+
+    def tell(error: OSError) -> None:  # what was taken away meanwhile is not there
+        if not isinstance(error, FileNotFoundError):
+            raise ReaderkitError(f"{error.filename}: cannot be read: {error.strerror}")
+
+    found = os.walk(place, onerror=tell)
+    paths = (Path(folder, name) for folder, _, names in found for name in names)
+    files = sorted(path for path in paths if path.suffix == ".tour" and path.is_file())
     if not files:
         raise ReaderkitError(
             f"{place}: got a folder without tours, expected files that end in .tour"

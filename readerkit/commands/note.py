@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from readerkit.terminal.note_draft import DraftEntry
     from readerkit.upstreams import Upstream
 
-_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?")
+_LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}))?")
 
 
 @click.command(short_help="Write a note of your own on FILE:LINES.")

@@ -165,7 +165,7 @@ def _write(data: bytes, file: Path | None, *, private: bool, as_json: bool) -> N
     if file is None or file == STDOUT:
         click.echo(data, nl=False)
         return
-    write_atomically(file.absolute(), data, private=private)
+    write_atomically(file.absolute(), data, private=private, named=True)
     if as_json:
         from readerkit.quiz.history_messages import Exported
         from readerkit.terminal.quiz_json import say

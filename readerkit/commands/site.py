@@ -93,7 +93,7 @@ def build(output: Path | None, own: bool, book: Path | None) -> None:
         status.clear()
         why = f": {tell(changed)}" if changed else ""
         click.echo(
-            f"{counted(len(files), 'file')}, {len(written)} of them written{why}"
+            f"{counted(len(files), 'file')}, {len(written):,} of them written{why}"
         )
     click.echo(f"open {place / 'index.html'}")
 

@@ -72,7 +72,9 @@ def collective_bytes(
     """
     _check_algorithm(operation, algorithm, ranks)
     size, n = size_bytes, ranks
-    if n == 1 or algorithm == "naive":  # nobody to send to, or everything to everyone
+    is_ring = algorithm == "ring" and operation in {"all-reduce", *CUT}
+    # Everything to everyone, or nobody to send to, which the ring's formulas say too.
+    if algorithm == "naive" or (n == 1 and not is_ring):
         return size * (n - 1)
     if algorithm == "tree":
         # Of two ranks each is a leaf once; a broadcast only goes down.

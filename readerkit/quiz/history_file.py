@@ -112,8 +112,8 @@ CAUSES: Mapping[str, str] = {
     "READERKIT_DATA to another folder",
     "SQLITE_CANTOPEN": "it cannot be opened: make it and its folder writable, or set "
     "READERKIT_DATA to another folder",
-    "EACCES": "it belongs to somebody else, or its folder does: make both yours, or "
-    "set READERKIT_DATA to another folder",
+    "EACCES": "it is not yours, or closed to you: make it and its folder yours and "
+    "open, or set READERKIT_DATA to another folder",
     "SQLITE_CORRUPT": "it is damaged: {export} writes what can still be read; then "
     "move it away, and import that",
     "SQLITE_NOTADB": "it is no history that readerkit wrote: move the file away to "

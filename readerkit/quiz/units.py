@@ -162,7 +162,7 @@ class TypedQuantity:
 
 
 def parse_quantity(
-    text: str, *, expected: str = "a number and a unit: 17.5 GB", to: str = "B"
+    text: str, *, expected: str = "a number and a unit: 41.7 GB", to: str = "B"
 ) -> TypedQuantity:
     """Return the quantity that a reader typed; ``to`` is the unit that was asked for.
 

@@ -95,7 +95,7 @@ def _request(line: str) -> Request:
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "
-        'text, a number, a list or rows by label: {"answer": "17.5 GB"}'
+        'text, a number, a list or rows by label: {"answer": "41.7 GB"}'
     )
 
 

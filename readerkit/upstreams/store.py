@@ -24,12 +24,18 @@ def blob_id(data: bytes) -> BlobId:
 
 
 def write_atomically(
-    path: Path, data: bytes, *, private: bool = False, cached: bool = False
+    path: Path,
+    data: bytes,
+    *,
+    private: bool = False,
+    cached: bool = False,
+    named: bool = False,
 ) -> None:
     """Replace ``path`` by ``data`` in one step; a failure leaves the old file whole.
 
     With ``private`` nobody but this user can read it, nor list a folder made for it.
-    That, and what is ``cached``, may be kept in another folder, as an error says.
+    That, and what is ``cached``, may be kept in another folder, as an error says, but
+    for a file that somebody ``named``.
 
     Raises:
         StoreError: a disk that is full, read-only, or not a place for files.
@@ -55,7 +61,8 @@ def write_atomically(
         for folder in dict.fromkeys(made):  # the innermost first
             with contextlib.suppress(OSError):
                 folder.rmdir()
-        place = "READERKIT_CACHE" if cached else "READERKIT_DATA" if private else ""
+        variable = "READERKIT_CACHE" if cached else "READERKIT_DATA" if private else ""
+        place = "" if named else variable
         raise StoreError(
             f"cannot write {path}: {error.strerror or error}: expected a writable disk "
             f"with {len(data):,} bytes free"
@@ -114,10 +121,10 @@ class BlobStore:
         from filelock import FileLock, Timeout
 
         path = self.root / f"{work}.lock"
+        lock = FileLock(path, timeout=LOCK_WAIT_SECONDS)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            with FileLock(path, timeout=LOCK_WAIT_SECONDS):
-                yield
+            lock.acquire()
         except Timeout:
             raise StoreError(
                 f"another process has held {path} for {LOCK_WAIT_SECONDS} s: wait for "
@@ -128,3 +135,7 @@ class BlobStore:
                 f"cannot use the cache {self.root}: {error.strerror or error}: "
                 "set READERKIT_CACHE to a folder that can be written"
             ) from None
+        try:
+            yield
+        finally:
+            lock.release()

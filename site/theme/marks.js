@@ -297,7 +297,7 @@
       if (sizes.some(Number.isNaN)) throw cellNotRead(text, tell("sizes such as 1024x4096"));
       return sizes;
     },
-    number: function (text) { return readQuantity(text, tell("a number without a unit: 8 or 3/16"), "").number; },
+    number: function (text) { return readQuantity(text, tell("a number without a unit: 41.7 or 3/16"), "").number; },
     word: function (text, words) {
       const given = squeezed(text.replace(some.manner, "")), known = words.map(squeezed);
       if (known.includes(given)) return given;

@@ -7,6 +7,7 @@ third of a kind's questions, the same measure sees it: nothing passes by luck.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace as replace_fields
@@ -218,3 +219,14 @@ def is_word(name: str) -> bool:
     """Tell whether one word of a few is asked for: a third of what is to predict."""
     question: Any = bank().questions[name]
     return bank().variant(name, 0).typed_key in question.words
+
+
+@pytest.mark.parametrize("name", of_kind("numeric"))
+def test_the_example_of_how_an_answer_looks_is_no_key(name):
+    for seed in SEEDS:
+        asked = bank().variant(name, seed)
+        with pytest.raises(AnswerError) as refused:
+            asked.grade("a number")
+        _, _, form = str(refused.value).partition("expected a number")
+        for example in re.findall(r"\d[\d./]*(?: [^\s,]+)?", form):
+            assert asked.grade(example.removesuffix(" or")).credit < 1

@@ -142,6 +142,7 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
         ("ddp", ["--timeout", "nan"], "--timeout nan is not above 0"),
         ("fsdp_state", ["--steps", "1"], "--steps 1: at least 2, saved half-way"),
         ("checkpoint", ["--steps", "1"], "--steps 1: at least 2, resumed half-way"),
+        ("checkpoint", ["--directory", __file__], "test_demos.py is no folder"),
         ("recover", ["--steps", "2"], "--steps 2: at least 3, struck in the third"),
         ("recover", ["--world", "1"], "--world 1: at least 2, one beside the other"),
         ("recover", ["--kill", "1:2"], "--kill is for a run under torchrun"),

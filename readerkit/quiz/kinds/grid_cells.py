@@ -87,7 +87,7 @@ def _shape(cell: str) -> list[float]:
 
 
 def _number(cell: str) -> float:
-    form = Told("a number without a unit: 8 or 3/16")
+    form = Told("a number without a unit: 41.7 or 3/16")
     try:
         return parse_quantity(cell, expected=form, to="").number
     except QuantityError as error:

@@ -199,8 +199,8 @@ class AskedNumber(Variant):
     def form(self) -> str:
         """How an answer looks."""
         if not self.unit:
-            return Told("a number without a unit: 8 or 3/16")
-        return Told("a number and a unit: 17.5 {unit}", unit=self.unit)
+            return Told("a number without a unit: 41.7 or 3/16")
+        return Told("a number and a unit: 41.7 {unit}", unit=self.unit)
 
     @property
     def is_computed(self) -> bool:

@@ -277,6 +277,8 @@ def test_a_folder_of_tours_is_refused_as_a_whole(locked, tmp_path):
     done = locked.run("import", "--codetour", str(bare))
     assert done.code == 1
     assert "got a folder without tours" in done.err
+    (tmp_path / "bare" / "gone").symlink_to(tmp_path / "nowhere")
+    assert "got a folder without" in locked.run(*asked[:2], str(bare)).err
     assert tree(locked.book.root) == before
 
 

@@ -593,6 +593,9 @@ def test_a_name_of_several_files_lists_them_all(tmp_path, capsys):
             ["linear.py"], 2, "got 'linear.py', expected path:12", id="no-line"
         ),
         pytest.param(["linear.py:x"], 2, "expected path:12 or path:12-20", id="word"),
+        pytest.param(
+            ["linear.py:13-99999999"], 1, "expected lines within 1 to 24", id="far"
+        ),
         pytest.param([], 2, "Missing argument 'FILE:LINES'", id="nothing"),
         pytest.param(
             ["linear.py:13", "--id", "Bad Id"], 2, "--id: got 'Bad Id'", id="bad-id"

@@ -186,7 +186,7 @@ def test_history_of_somebody_else_is_told_in_a_line(tmp_path):
     asked = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(path)]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
     assert (done.stderr, done.stdout.count("\n")) == ("", 1)
-    assert "it belongs to somebody else, or its folder does" in done.stdout
+    assert "it is not yours, or closed to you" in done.stdout
 
 
 READ_ONLY = """\

@@ -164,6 +164,14 @@ def test_one_rank_sends_nothing():
         assert collective_bytes(operation=operation, size_bytes=10, ranks=1) == 0
 
 
+def test_one_rank_has_the_ring_formula():
+    one, eight = (
+        estimate_collective(operation="all-reduce", size_bytes=10, ranks=ranks)
+        for ranks in (1, 8)
+    )
+    assert one.items[0].formula == eight.items[0].formula
+
+
 def test_busbw_of_a_measured_time():
     # nccl-tests' own columns: 128 MiB over 8 GPUs in 1 ms.
     busbw = bus_bandwidth(
