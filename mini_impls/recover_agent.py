@@ -20,6 +20,7 @@ Leaves out:
 - roles, logs, metrics, health checks, and the barrier at which agents leave together
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -118,8 +119,11 @@ class FolderRendezvous:
         (self.folder / node).unlink()
 
     def _there(self) -> dict[str, int]:
-        paths = sorted(p for p in self.folder.iterdir() if p.name[0] != ".")
-        return {path.name: int(path.read_text()) for path in paths}
+        there = {}
+        for path in sorted(p for p in self.folder.iterdir() if p.name[0] != "."):
+            with contextlib.suppress(FileNotFoundError):  # it goes at this moment
+                there[path.name] = int(path.read_text())
+        return there
 
     def next_rendezvous(self) -> tuple[int, dict[str, int]]:
         """Return a number that no start had before, and the nodes of this one."""

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -130,6 +131,24 @@ def test_a_node_that_goes_costs_a_restart_and_leaves_fewer(tmp_path):
     assert result.state is WorkerState.SUCCEEDED
     assert (result.restarts, result.rendezvous) == (1, 2)
     assert starts(tmp_path)[-1] == [(0, 2, 0, 1), (1, 2, 1, 1)]
+
+
+def test_nodes_may_come_and_go_while_somebody_looks(tmp_path):
+    handler, done = FolderRendezvous(tmp_path), threading.Event()
+
+    def come_and_go():
+        while not done.is_set():
+            handler.join("b", 1)
+            handler.leave("b")
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        waiting = {handler.num_nodes_waiting() for _ in range(5000)}
+    finally:
+        done.set()
+        other.join()
+    assert waiting <= {0, 1}
 
 
 def test_a_worker_that_does_not_heed_is_made_to_end(tmp_path, monkeypatch):
