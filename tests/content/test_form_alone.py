@@ -228,5 +228,7 @@ def test_the_example_of_how_an_answer_looks_is_no_key(name):
         with pytest.raises(AnswerError) as refused:
             asked.grade("a number")
         _, _, form = str(refused.value).partition("expected a number")
-        for example in re.findall(r"\d[\d./]*(?: [^\s,]+)?", form):
+        examples = re.findall(r"\d[\d./]*(?: [^\s,]+)?", form)
+        assert examples
+        for example in examples:
             assert asked.grade(example.removesuffix(" or")).credit < 1

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
 
 import jsonschema_rs
@@ -277,9 +278,29 @@ def test_a_folder_of_tours_is_refused_as_a_whole(locked, tmp_path):
     done = locked.run("import", "--codetour", str(bare))
     assert done.code == 1
     assert "got a folder without tours" in done.err
-    (tmp_path / "bare" / "gone").symlink_to(tmp_path / "nowhere")
-    assert "got a folder without" in locked.run(*asked[:2], str(bare)).err
     assert tree(locked.book.root) == before
+
+
+def test_folders_may_come_and_go_while_tours_are_sought(locked, tmp_path):
+    done = threading.Event()
+
+    def come_and_go():
+        while not done.is_set():
+            for number in range(20):
+                (tmp_path / "bare" / str(number) / "in").mkdir(parents=True)
+            for number in range(20):
+                shutil.rmtree(tmp_path / "bare" / str(number))
+
+    (tmp_path / "bare").mkdir()
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(40):
+            told = locked.run("import", "--codetour", str(tmp_path / "bare"))
+            assert (told.code, "a folder without tours" in told.err) == (1, True)
+    finally:
+        done.set()
+        other.join()
 
 
 def test_what_the_book_has_is_not_taken_twice(locked):

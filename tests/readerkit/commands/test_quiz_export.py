@@ -152,3 +152,9 @@ def test_what_cannot_be_exported_leaves_no_file(book, tmp_path, arguments, code,
     told = json.loads(done.out)
     assert (done.code, told["type"], said in told["text"]) == (code, "error", True)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_file_that_was_named_is_sent_to_no_other_folder(book, capsys):
+    done = run(capsys, "quiz", "export", "/proc/answers.json")
+    assert done.code == 1 and "cannot write /proc/answers.json" in done.err
+    assert "READERKIT_DATA" not in done.err
