@@ -76,7 +76,7 @@ class Annotation(Claimed, frozen=True, rename={"anchor": "at"}):
     starts: Annotated[tuple[Start, ...], SOME, ONCE] = ()
     """What it speaks of; all of it, where nothing is said."""
     conditions: Annotated[tuple[ConditionId, ...], SOME, ONCE] = ()
-    """What all of its sentences presume."""
+    """What all of its sentences presume, beside what every note does."""
     also: Annotated[tuple[OtherLines, ...], SOME] = ()
     upstream: Annotated[str, UNWRITTEN] = ""
     mine: Annotated[bool, UNWRITTEN] = False
@@ -161,6 +161,8 @@ class Condition(Claimed, frozen=True):
     TEXTS: ClassVar = ("title",)
     id: Id
     title: Annotated[Text, Meta(extra_json_schema={"maxLength": 120})]
+    always: bool = False
+    """Whether every note presumes it that does not say otherwise, and none names it."""
 
     @property
     def stamp(self) -> str:

@@ -119,9 +119,15 @@ class Book:
         }[type(entry)]
         return by_language.get(language, {}).get(entry.id, Translation())
 
+    def presumed_by(self, note: Annotation) -> list[Condition]:
+        """Return what a note presumes: what it names, then what every note does."""
+        own = [self.conditions[name] for name in note.conditions]
+        always = () if note.mine else self.conditions.values()
+        return [*own, *(each for each in always if each.always and each not in own)]
+
     def conditions_of(self, note: Annotation, language: str) -> list[str]:
         """Return the words of what a note presumes; English where that has none."""
-        said = (self.conditions[name] for name in note.conditions)
+        said = self.presumed_by(note)
         return [self.translated(c, language).texts.get("title", c.title) for c in said]
 
     def texts_in(self, entry: str, part: Claimed, language: str) -> Mapping[str, str]:

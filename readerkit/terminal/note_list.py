@@ -108,7 +108,9 @@ class Wanted:
         named: dict[str, Any] = {key: value for key, value in given.items() if value}
         known = {
             "concept": sorted({c for note in notes.values() for c in note.concepts}),
-            "condition": sorted({c for n in notes.values() for c in n.conditions}),
+            "condition": sorted(
+                {c.id for note in notes.values() for c in book.presumed_by(note)}
+            ),
             "topic": sorted({note.topic for note in notes.values()}),
             "mini": sorted({m for name in notes for m in book.minis_beside(name)}),
         }
@@ -132,7 +134,7 @@ class Wanted:
         return (
             in_group
             and self.concept in ("", *note.concepts)
-            and self.condition in ("", *note.conditions)
+            and self.condition in ("", *(c.id for c in book.presumed_by(note)))
             and self.topic in ("", note.topic)
             and self.mini in ("", *minis)
             and self.kind in ("", note.kind)
@@ -338,7 +340,7 @@ def _plain(note: Note, library: Library) -> dict[str, Any]:
         ],
         "concepts": list(annotation.concepts),
         "starts": list(annotation.starts),
-        "conditions": list(annotation.conditions),
+        "conditions": [each.id for each in library.book.presumed_by(annotation)],
         "also": [_plain_aside(each, library) for each in asides_of(library, note)],
         "anchor": annotation.anchor.to_yaml(),
         "written_at": f"{annotation.place.file}:{annotation.place.line}",

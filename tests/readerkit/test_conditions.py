@@ -49,6 +49,19 @@ def test_a_note_says_where_it_holds_in_the_language_of_its_reader(capsys, book):
     assert "Holds where" not in readerkit(capsys, book, "annotate", "whole-step").out
 
 
+def test_what_is_always_presumed_stands_beside_every_note_of_the_book(capsys, book):
+    eager = "- {id: eager, title: nothing is compiled, always: true}\n"
+    book.path("conditions.yaml").write_text(ENGLISH + eager)
+    for note, before in (("close", "forward asks for it; "), ("whole-step", "where ")):
+        out = " ".join(readerkit(capsys, book, "annotate", note).out.split())
+        assert f"{before}nothing is compiled" in out.replace("where  ", "where ")
+    found = readerkit(capsys, book, "annotate", "--condition", "eager").out
+    assert "close" in found and "whole-step" in found
+    readerkit(capsys, book, "site", "build", "--output", str(book.root / "site"))
+    page = (book.root / "site" / "conditions.html").read_text()
+    assert "Every note presumes this" in page.partition('id="eager"')[2]
+
+
 def test_notes_are_found_by_what_they_presume(capsys, book):
     found = readerkit(capsys, book, "annotate", "--condition", "several-ranks").out
     assert "close" in found and "whole-step" not in found

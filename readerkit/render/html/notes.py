@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from readerkit.content.annotations import Annotation, Citation, CitedWork
+from readerkit.content.annotations import Annotation, Citation, CitedWork, Condition
 from readerkit.content.book import Book
 from readerkit.content.mirrors import Mirror
 from readerkit.content.resolved_notes import Note
@@ -169,8 +169,8 @@ def note_view(
         cites=tuple(cite(each, book, words) for each in annotation.references),
         starts=tuple(STARTS[each] for each in annotation.starts),
         conditions=tuple(
-            (f"{addresses.CONDITIONS}#{name}", condition_title(name, book))
-            for name in annotation.conditions
+            (f"{addresses.CONDITIONS}#{each.id}", condition_title(each, book))
+            for each in book.presumed_by(annotation)
         ),
         also=also,
         cards=tuple(card(name, book) for name in annotation.concepts),
@@ -281,9 +281,8 @@ def concept_title(name: str, book: Book) -> Text:
     return text(concept.title, spanish.texts.get("title"))
 
 
-def condition_title(name: str, book: Book) -> Text:
+def condition_title(condition: Condition, book: Book) -> Text:
     """Return the words of what notes presume."""
-    condition = book.conditions[name]
     spanish = book.translated(condition, SPANISH)
     return text(condition.title, spanish.texts.get("title"), line)
 

@@ -94,6 +94,7 @@ def _condition(model: SiteModel, condition: Condition) -> Context:
     told = text(condition.title, spanish, title)
     return {
         "id": condition.id,
+        "always": condition.always,
         "title": told,
         "proofs": passages(proofs, condition.id, (told,)),
         "notes": [
