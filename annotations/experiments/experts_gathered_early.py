@@ -1,4 +1,4 @@
-"""What the dense optimizer's gather leaves of an expert's gradient in its buffer."""
+"""What the gather behind the experts' step leaves of the dense weights."""
 
 import torch
 import torch.distributed as dist
@@ -18,8 +18,8 @@ param_and_grad_buffer.is_mxfp8tensor = lambda param: True  # and no MXFP8
 dist.init_process_group("gloo")
 parallel_state.initialize_model_parallel()
 model = torch.nn.Module()
-model.dense = torch.nn.Parameter(torch.ones(64, dtype=torch.bfloat16))
-model.expert = torch.nn.Parameter(torch.ones(64, dtype=torch.bfloat16))
+model.dense = torch.nn.Parameter(torch.ones(128, dtype=torch.bfloat16))
+model.expert = torch.nn.Parameter(torch.ones(128, dtype=torch.bfloat16))
 model.expert.allreduce = False
 config = DistributedDataParallelConfig(
     grad_reduce_in_fp32=True,
@@ -29,11 +29,10 @@ config = DistributedDataParallelConfig(
 )
 shape = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=1)
 wrapped = DistributedDataParallel(shape, config, model)
-model.expert.main_grad.fill_(0.25)
-# As _copy_model_grads_to_main_grads hands it to the experts' optimizer.
-shard = model.expert.main_grad.view(-1).chunk(RANKS)[dist.get_rank()].float()
-before = shard.unique().tolist()
+wrapped.buffers[0].param_data.fill_(3.0)  # as _copy_main_params_to_param_buffer does
 wrapped.start_param_sync()  # ends the dense optimizer's step
+dense = model.dense.unique().tolist()
+wrapped.start_param_sync()  # ends the experts' step
 if dist.get_rank() == 0:
-    print(f"before = {before}\nafter = {shard.unique().tolist()}")
+    print(f"dense = {[dense, model.dense.unique().tolist()]}")
 dist.destroy_process_group()
