@@ -69,6 +69,17 @@ class Editor:
         return list(told.diagnostics)
 
 
+async def offered_behind(editor: Editor, file: Path, texts: list[str]) -> list[Any]:
+    """Return what may be typed next at the end of each text of one file."""
+    document, found = await editor.open(file, ""), []
+    for text in texts:
+        await editor.type(document, text)
+        row, column = text.count("\n"), len(text.rpartition("\n")[2])
+        params = types.CompletionParams(document, types.Position(row, column))
+        found.append(await editor.client.text_document_completion_async(params))
+    return found
+
+
 Scene = Callable[[Editor, SampleBook], Awaitable[Any]]
 
 
@@ -271,35 +282,27 @@ def test_yaml_is_held_against_book_and_code_while_it_is_typed(edit):
         assert found[0].range.start.line + 1 == line
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("  at: {file: lib/", "lib/linear.py"),
-        ("  at: {file: lib/linear.py, symbol: Lin", "Linear.forward"),
-        ("  concepts: [collectives, all", "all-reduce"),
-        ("  references: [{key: pa", "paper"),
-        (
-            "  at: {file: lib/linear.py, symbol: Linear.forward, code: all_red",
-            "all_reduce(...)",
+def test_what_may_be_typed_next_is_offered_and_resolves(edit):
+    rows = {
+        "  at: {file: lib/": "lib/linear.py",
+        "  at: {file: lib/linear.py, symbol: Lin": "Linear.forward",
+        "  concepts: [collectives, all": "all-reduce",
+        "  references: [{key: pa": "paper",
+        "  at: {file: lib/linear.py, symbol: Linear.forward, code: all_red": (
+            "all_reduce(...)"
         ),
-    ],
-    ids=["file", "symbol", "concept", "reference", "pattern"],
-)
-def test_what_may_be_typed_next_is_offered_and_resolves(edit, row, expected):
-    text = f"- id: new\n  kind: note\n{row}"
+    }
+    texts = [f"- id: new\n  kind: note\n{row}" for row in rows]
 
     async def scene(editor, book):
-        document = await editor.open(book.path("sample/more.yaml"), text)
-        return await editor.client.text_document_completion_async(
-            types.CompletionParams(document, types.Position(2, len(row)))
-        )
+        return await offered_behind(editor, book.path("sample/more.yaml"), texts)
 
-    offered = edit(scene)
-    [item] = [each for each in offered if each.label == expected]
-    start = item.text_edit.range.start.character
-    typed = row[:start] + item.text_edit.new_text
-    closing = "".join({"[": "]", "{": "}"}[c] for c in reversed(typed) if c in "[{")
-    assert expected in str(yaml.safe_load(f"- id: new\n{typed}{closing}"))
+    for (row, expected), offered in zip(rows.items(), edit(scene), strict=True):
+        [item] = [each for each in offered if each.label == expected]
+        start = item.text_edit.range.start.character
+        typed = row[:start] + item.text_edit.new_text
+        closing = "".join({"[": "]", "{": "}"}[c] for c in reversed(typed) if c in "[{")
+        assert expected in str(yaml.safe_load(f"- id: new\n{typed}{closing}"))
 
 
 TWO_FILES = {
@@ -318,46 +321,45 @@ ENTRY = """\
 """
 
 
-@pytest.mark.parametrize(
-    ("rows", "offered"),
-    [
-        (
-            "      default: {file: two.py, of: ",
-            ["LIMIT", "Second.size", "Second.run.loud"],
-        ),
-        ("      default: {of: ti", []),
-        ("      default:\n        file: one.py\n        of: ", ["first.tries"]),
-        ("      stands: {file: two.py, symbol: ", ["Second", "Second.run"]),
-        ("      stands:\n        file: two.py\n        symbol: fi", []),
-        ("      absent: {name: x, in: [one.py, tw", ["two.py"]),
-        ("      guard: {file: two.py, symbol: Second.run, code: sh", ["shout(x)"]),
-        (
-            "      guard: {file: two.py, symbol: Second.run, code: shout(x), under: ",
-            ["loud"],
-        ),
-        (
-            "      guard:\n        file: two.py\n        code: x\n        unless: lo",
-            ["loud"],
-        ),
-        ("      gu", ["guard"]),
-        ("      guard: {file: two.py, un", ["under", "unless"]),
-        ("      guard:\n        sym", ["symbol"]),
-        ("  ki", ["kind"]),
-        ("  kind: no", ["note"]),
-        ("  kind: note\n  starts: [core, tr", ["trainer"]),
-        ("  references:\n  - key: x\n    se", ["section"]),
-        ("  text: >-\n    ki", []),
-        ("  text: Words\n    that go on, ki", []),
-        ("- ki", ["kind"]),
-        ("- id: other\n  at:\n    sy", ["symbol"]),
-        (
-            "      stands:\n        file: two.py\n        symbol: Second.run\n"
-            "        code: |-\n          if l",
-            ["if loud:"],
-        ),
-    ],
-)
-def test_what_a_claim_names_is_offered_of_the_file_beside_it(tmp_path, rows, offered):
+OFFERED = [
+    (
+        "      default: {file: two.py, of: ",
+        ["LIMIT", "Second.size", "Second.run.loud"],
+    ),
+    ("      default: {of: ti", []),
+    ("      default:\n        file: one.py\n        of: ", ["first.tries"]),
+    ("      stands: {file: two.py, symbol: ", ["Second", "Second.run"]),
+    ("      stands:\n        file: two.py\n        symbol: fi", []),
+    ("      absent: {name: x, in: [one.py, tw", ["two.py"]),
+    ("      guard: {file: two.py, symbol: Second.run, code: sh", ["shout(x)"]),
+    (
+        "      guard: {file: two.py, symbol: Second.run, code: shout(x), under: ",
+        ["loud"],
+    ),
+    (
+        "      guard:\n        file: two.py\n        code: x\n        unless: lo",
+        ["loud"],
+    ),
+    ("      gu", ["guard"]),
+    ("      guard: {file: two.py, un", ["under", "unless"]),
+    ("      guard:\n        sym", ["symbol"]),
+    ("  ki", ["kind"]),
+    ("  kind: no", ["note"]),
+    ("  kind: note\n  starts: [core, tr", ["trainer"]),
+    ("  references:\n  - key: x\n    se", ["section"]),
+    ("  text: >-\n    ki", []),
+    ("  text: Words\n    that go on, ki", []),
+    ("- ki", ["kind"]),
+    ("- id: other\n  at:\n    sy", ["symbol"]),
+    (
+        "      stands:\n        file: two.py\n        symbol: Second.run\n"
+        "        code: |-\n          if l",
+        ["if loud:"],
+    ),
+]
+
+
+def test_what_a_claim_names_is_offered_of_the_file_beside_it(tmp_path):
     repository, own = tmp_path / "code", {"READERKIT_DATA": str(tmp_path / "data")}
     make_repository(repository, TWO_FILES)
     made = run_process("init", str(repository), "--no-site", environment=own)
@@ -365,17 +367,18 @@ def test_what_a_claim_names_is_offered_of_the_file_beside_it(tmp_path, rows, off
     book = SimpleNamespace(root=repository / "book", repository=repository)
 
     async def scene(editor, book):
-        text = ENTRY + rows
-        document = await editor.open(book.root / "annotations/code/more.yaml", text)
-        place = types.Position(text.count("\n"), len(text.rpartition("\n")[2]))
-        return await editor.client.text_document_completion_async(
-            types.CompletionParams(document, place)
-        )
+        file = book.root / "annotations/code/more.yaml"
+        return await offered_behind(editor, file, [ENTRY + rows for rows, _ in OFFERED])
 
     found = played(book, scene)
-    assert [item.label for item in found] == offered
-    if "|-" in rows:  # no quotes where YAML takes them for code
-        assert [item.text_edit.new_text for item in found] == offered
+    labels = [[item.label for item in items] for items in found]
+    assert [*zip((rows for rows, _ in OFFERED), labels, strict=True)] == OFFERED
+    [pattern] = [
+        items[0]
+        for (rows, _), items in zip(OFFERED, found, strict=True)
+        if "|-" in rows  # no quotes where YAML takes them for code
+    ]
+    assert pattern.text_edit.new_text == "if loud:"
 
 
 def test_entries_say_where_they_stand_and_names_what_they_are(edit):
