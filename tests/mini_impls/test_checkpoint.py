@@ -173,6 +173,18 @@ def test_rows_of_some_ranks_become_rows_or_columns_of_others(
     assert is_same(there, wanted)
 
 
+@pytest.mark.parametrize(
+    ("saved", "loaded"), list(zip(DTYPES, DTYPES[1:] + DTYPES[:1], strict=True))
+)
+def test_what_has_one_type_is_loaded_into_another(tmp_path, saved, loaded):
+    whole = torch.arange(6).view(3, 2).to(saved)
+    write(tmp_path / "saved", rows({"weight": whole}, 2))
+    wanted = rows({"weight": whole.to(loaded)}, 1)
+    (there,) = blank(wanted)
+    read_state(tmp_path / "saved", there)
+    assert is_same([there], wanted)
+
+
 def test_plain_files_are_for_the_same_layout_alone(tmp_path):
     (first, _), (other, *_) = rows(some_tensors(), 2), rows(some_tensors(), 3)
     save_plain(tmp_path / "0.safetensors", first)
@@ -205,6 +217,13 @@ def test_the_rank_with_fewest_bytes_writes_not_the_one_with_fewest_tensors():
     one, other = dedup_save_plans(plans)
     assert [item.name for item in one] == ["large"]
     assert [item.name for item in other] == ["first", "second", "third"]
+
+
+def test_bytes_are_counted_not_elements():
+    tensors = {"wide": torch.zeros(10, dtype=torch.float64)}
+    tensors |= {n: torch.zeros(20, dtype=torch.uint8) for n in ("narrow", "too")}
+    plans = dedup_save_plans([create_local_plan(s) for s in rows(tensors, 2)])
+    assert [[i.name for i in p] for p in plans] == [["wide"], ["narrow", "too"]]
 
 
 def test_what_later_ranks_alone_hold_comes_on_top_of_replicas():
@@ -471,6 +490,13 @@ def test_a_staged_state_stays_what_it_was():
     again = stager.stage(state)
     assert is_same([again], [state])
     assert memory == {name: held.data.data_ptr() for name, held in again.items()}
+
+
+def test_a_state_of_another_type_is_staged_in_its_own():
+    stager, thirds = Stager(), torch.tensor([1.0, 2.0]) / 3
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        state = {"weight": HeldTensor(thirds.to(dtype), (0,), (2,))}
+        assert is_same([stager.stage(state)], [state])
 
 
 def test_a_copy_waits_for_the_save_that_reads_its_memory(tmp_path, monkeypatch):

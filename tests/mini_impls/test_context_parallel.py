@@ -1,5 +1,8 @@
 """Context parallelism: equal to one place, as much work on every rank, bytes as due."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -357,6 +360,17 @@ def test_positions_are_those_in_a_sequence_that_is_shorter_than_the_longest(pool
     tokens, _ = make_batch(CONFIG, step=0, batch_size=2)
     expected = build_model(CONFIG)(tokens[:, :8]).detach()
     torch.testing.assert_close(cp.unshard(parts, dim=1), expected)
+
+
+def test_the_embedding_drops_what_that_of_the_model_drops():
+    embedding = build_model(replace(CONFIG, hidden_dropout=0.5)).embedding
+    alone = SimpleNamespace(rank=lambda: 0, size=lambda: 1)
+    tokens, _ = make_batch(CONFIG, step=0, batch_size=2)
+    made = []
+    for each in (embedding, cpm.ContextParallelEmbedding(embedding, alone)):
+        torch.manual_seed(1)
+        made.append(each(tokens))
+    assert torch.equal(*made) and (made[0] == 0).any()
 
 
 def average_some(rank):

@@ -749,6 +749,13 @@ def test_what_backward_did_not_reach_is_not_reached_by_the_next(pool2):
             torch.testing.assert_close(grads[name], rows_of(p.grad, rank, 2))
 
 
+def test_a_name_that_begins_like_another_is_another():
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(11)))
+    rest = {p for name, p in model.named_parameters() if name[:2] != "1."}
+    state = fully_shard(model, FakeGroup(), modules=["1"])
+    assert set(state.replicated) == rest  # those of "10" among them
+
+
 class Scalar(nn.Identity):
     def __init__(self):
         super().__init__()

@@ -405,6 +405,16 @@ def test_clips_by_the_norm_of_all_gradients(pool, norm_type, max_norm):
         assert payload == {"all_reduce": 8 if norm_type == math.inf else 4}
 
 
+def clip_halves(rank):
+    p = nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))
+    p.grad = torch.ones_like(p)
+    return clip_grad_norm_([p], 9.0, rank.group).item()
+
+
+def test_the_norm_of_gradients_in_16_bits_has_32(pool2):
+    assert pool2.run(clip_halves) == [pytest.approx(6**0.5, rel=1e-6)] * 2
+
+
 def clip_a_nan(rank, norm_type, who):
     p = nn.Parameter(torch.zeros(2))
     p.grad = torch.tensor([1.0, math.nan if rank.rank == who else 2.0])

@@ -1,5 +1,6 @@
 """Prompts read on some ranks and continued on others: the tokens of one process."""
 
+import time
 from functools import cache
 
 import pytest
@@ -84,6 +85,22 @@ def test_one_new_token_is_the_readers(pool2):
     _, (_, tokens, *_) = pool2.run(served, 1, 1)
     for ours, alone in zip(tokens, expected(), strict=True):
         assert torch.equal(ours, alone[:, :1])
+
+
+def seconds(rank):
+    """Serve with readers that need a tenth of a second for each prompt."""
+    sides = split_ranks(rank.group, 1)
+    gpt = model.build_model(CONFIG)
+    context = StaticInferenceContext(3, CONFIG.max_sequence_length)
+    inference.tensor_parallel(gpt, context, sides.tp_group)
+    gpt.register_forward_pre_hook(lambda *_: time.sleep(0.1 * sides.reads))
+    done = serve(gpt, context, prompts(), 1, sides)
+    return done.busy_s, done.waited_s
+
+
+def test_who_waits_for_a_cache_is_not_busy(pool2):
+    (reads, _), (writes, waited) = pool2.run(seconds)
+    assert reads >= 0.1 * len(SHAPES) and waited > writes
 
 
 @settings(max_examples=60, deadline=None)

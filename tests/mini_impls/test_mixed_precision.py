@@ -414,7 +414,8 @@ def step_apart(rank, overflow_on, together, duplicate, clip=100.0):
     with CollectiveCounter() as sent:
         was_made, norm = optimizer.step()
     scale = float(optimizer.grad_scaler.scale)
-    return was_made, norm, scale, own.tolist(), sent.counts(), sent.payload_bytes()
+    params = [*own.tolist(), *shared.tolist()]
+    return was_made, norm, scale, params, sent.counts(), sent.payload_bytes()
 
 
 @pytest.mark.parametrize("clip", [0.0, 100.0])
@@ -423,7 +424,7 @@ def test_an_overflow_on_one_rank_skips_the_step_of_all(ranks, overflow_on, clip)
     """A rank alone would leave the others waiting for its part of the norm."""
     for r, result in enumerate(ranks.run(step_apart, overflow_on, True, True, clip)):
         assert result[:3] == (False, None, 2.0)
-        assert result[3] == [0.0] * (1 + r)
+        assert result[3] == [0.0] * (1 + r + 2)
         assert result[4:] == ({"all_reduce": 1}, {"all_reduce": 4})
     apart = [result[0] for result in ranks.run(step_apart, overflow_on, False, True)]
     assert apart == [rank != overflow_on for rank in range(len(apart))]
@@ -437,6 +438,13 @@ def test_a_gradient_that_all_have_counts_once_in_the_norm(ranks):
         for result in ranks.run(step_apart, -1, True, duplicate):
             assert result[0] and result[1] == pytest.approx(want, rel=1e-6)
             assert result[4:] == ({"all_reduce": 2}, {"all_reduce": 8})
+
+
+def test_a_gradient_that_counts_elsewhere_is_clipped_as_it_is_there(ranks):
+    first, *others = (
+        result[3] for result in ranks.run(step_apart, -1, True, True, 1.0)
+    )
+    assert -3.0 < first[-1] < 0.0 and all(other[-2:] == first[-2:] for other in others)
 
 
 def traffic(rank):

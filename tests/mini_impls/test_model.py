@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from mini_impls.expert_routing import ExpertsConfig
+from mini_impls.experts import build_moe_model
+from mini_impls.layout_stages import LayoutConfig, build_layout_model
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -13,11 +16,24 @@ from mini_impls.model import (
 )
 
 
-def test_same_seed_gives_same_weights_and_leaves_the_global_stream_alone():
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: build_model(GPTConfig()),
+        lambda: build_moe_model(ExpertsConfig()),
+        lambda: build_layout_model(LayoutConfig(num_moe_experts=2)),
+    ],
+    ids=["gpt", "experts", "layout"],
+)
+def test_a_model_is_built_beside_the_global_stream(build):
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    one, two = build_model(GPTConfig(), seed=3), build_model(GPTConfig(), seed=3)
+    build()
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_same_seed_gives_same_weights():
+    one, two = build_model(GPTConfig(), seed=3), build_model(GPTConfig(), seed=3)
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
         assert torch.equal(a, b)
     other = build_model(GPTConfig(), seed=4)

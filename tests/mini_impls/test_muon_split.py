@@ -8,6 +8,7 @@ from ranks import RankPool
 from torch import nn
 
 from mini_impls.demos.formulas import get_split_traffic
+from mini_impls.muon import zeropower_via_newtonschulz
 from mini_impls.muon_split import (
     TensorParallelMuon,
     get_muon_scale_factor,
@@ -148,6 +149,11 @@ def test_only_what_is_marked_comes_apart():
         torch.testing.assert_close(apart[rows], alone)
     want = newton_schulz_tp(grad, None, None, "blockwise")
     torch.testing.assert_close(whole, want * get_muon_scale_factor(8, 4))
+
+
+@pytest.mark.parametrize("one", [newton_schulz, zeropower_via_newtonschulz])
+def test_of_zeros_nothing_is_made(one):
+    assert not one(torch.zeros(3, 5)).any()
 
 
 def test_products_keep_the_dtype():

@@ -282,11 +282,13 @@ def test_weights_on_the_host_train_as_one_process(pool, prefetch, microbatches, 
         assert left == 0
 
 
-def fetch_order(rank, prefetch):
+def fetch_order(rank, prefetch, frozen):
     """Return how many copies had been asked for when each module began to run."""
     link = Held()
     link.may_go.set()
-    layers = [nn.Linear(2, 2, bias=False) for _ in range(3)]
+    layers = [nn.Linear(2, 2, bias=frozen) for _ in range(3)]
+    for layer in layers if frozen else ():
+        layer.bias.requires_grad_(False)
     model = nn.Sequential(*layers)
     names = ["0", "1", "2"]
     OffloadedModel(model, rank.group, link, modules=names, prefetch=prefetch)
@@ -299,12 +301,13 @@ def fetch_order(rank, prefetch):
     return begun, forward, [way for way, _ in link.asked]
 
 
-def test_the_next_unit_is_on_its_way_while_this_one_runs(pool2):
+@pytest.mark.parametrize("frozen", [False, True])  # some of each unit
+def test_the_next_unit_is_on_its_way_while_this_one_runs(pool2, frozen):
     down, up = "to device", "to host"
-    for begun, forward, backward in pool2.run(fetch_order, True):
+    for begun, forward, backward in pool2.run(fetch_order, True, frozen):
         assert (begun, forward) == ([2, 3, 3], [down] * 3)
         assert backward == [down, down, up, down, up, up]
-    for begun, forward, backward in pool2.run(fetch_order, False):
+    for begun, forward, backward in pool2.run(fetch_order, False, frozen):
         assert (begun, forward) == ([1, 2, 3], [down] * 3)
         assert backward == [down, up] * 3
 
@@ -465,6 +468,14 @@ def test_what_is_freed_and_made_again_at_one_address_is_another_tensor():
         out = run()
     (got,) = torch.autograd.grad(out, x)
     assert torch.equal(got, want)
+
+
+def test_a_square_matrix_and_its_transpose_are_two_tensors():
+    x, weight = torch.randn(4, 4, requires_grad=True), torch.randn(4, 4)
+    (want,) = torch.autograd.grad(((x @ x.T) * weight).sum(), x)
+    with ActivationOffload(HostLink(CPU), []).part():
+        out = ((x @ x.T) * weight).sum()
+    assert torch.equal(*torch.autograd.grad(out, x), want)
 
 
 def test_small_tensors_stay_and_a_graph_may_be_gone_through_again_and_again():

@@ -236,12 +236,27 @@ def test_activations_in_flight_are_those_of_the_schedule(pool, schedule, chunks)
 
 
 def run_freed(rank: Rank, schedule, chunks, overlap, keep):
-    """Most outputs whose data is there after an exchange, and how many there were."""
+    """Most outputs whose data is there after an exchange, and how many there were.
+
+    An input goes with its backward: no more are there than microbatches in flight.
+    """
     executor, plan, _ = make_pipeline(
         rank, CONFIG, schedule, chunks, MICROBATCHES, overlap
     )
     hand_over, communicate = executor.hand_over, executor.communicate
-    outputs, alive = [], []
+    take, backward_step = executor.take, executor.backward_step
+    outputs, alive, inputs = [], [], []
+
+    def taken(made_by):
+        tensor = take(made_by)
+        if made_by.kind == "F":
+            inputs.append(StorageWeakRef(tensor.untyped_storage()))
+        return tensor
+
+    def gone(step):
+        backward_step(step)
+        there = sum(not storage.expired() for storage in inputs)
+        assert there <= len(executor.output_tensors)
 
     def noted(step, tensor):
         if step.kind == "F":
@@ -254,6 +269,7 @@ def run_freed(rank: Rank, schedule, chunks, overlap, keep):
         alive.append(sum(not storage.expired() for storage in outputs))
 
     executor.hand_over, executor.communicate = noted, counted
+    executor.take, executor.backward_step = taken, gone
     with pytest.MonkeyPatch.context() as patch:
         if keep:
             patch.setattr(pipeline, "deallocate_output_tensor", lambda out: None)
