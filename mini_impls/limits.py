@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from readerkit.terminal.folded import fitting
 
 LONGEST_S = 365 * 24 * 3600.0
 """The longest timeout: far beyond it clocks overflow, in Python and in the store."""
+
+MOST_STEPS = 10_000
+"""The most steps of a run, whose batches are all made before the first."""
 
 
 def check_timeout(timeout_s: float) -> None:
@@ -34,6 +40,18 @@ class Options(argparse.ArgumentParser):
         )
         text = "Show this message and exit."
         self.add_argument("-h", "--help", action="help", help=text)
+
+    def parse_args(self, args: Sequence[str] | None = None) -> argparse.Namespace:  # type: ignore[override]
+        """Return what was typed, or end where no run could take so many steps."""
+        given = super().parse_args(args)
+        if getattr(given, "steps", 0) > MOST_STEPS:
+            self.error(f"--steps {given.steps} is above {MOST_STEPS}")
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with what was typed, and end."""
+        text = f"{self.format_usage()}{self.prog}: error: {message}\n"
+        self.exit(2, fitting(text, sys.stderr))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

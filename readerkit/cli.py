@@ -16,10 +16,9 @@ import click
 
 from readerkit import __version__
 from readerkit.errors import EstimateError, ReaderkitError
-from readerkit.render.fold import fold
 from readerkit.system import prompt
 from readerkit.system.output import OutputError, printing
-from readerkit.terminal.folded import screen_columns
+from readerkit.terminal.folded import fitting, screen_columns
 from readerkit.terminal.group import LateGroup
 
 # A command's module, and what --help says of it.
@@ -248,8 +247,8 @@ def _complain(message: str) -> None:
 
 def _say(text: str) -> None:
     """Write to stderr; words are not broken on a terminal that is narrow."""
-    if sys.stderr.isatty() and (columns := screen_columns()) < 80:
-        text = fold(text, columns)
+    if screen_columns() < 80:
+        text = fitting(text, sys.stderr)
     try:
         click.echo(text, err=True)
     except OSError:  # hung up: nobody is left to read it

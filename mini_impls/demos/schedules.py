@@ -15,7 +15,9 @@ from mini_impls.timeline import (
     get_peak_in_flight,
     get_timeline,
 )
+from readerkit.render.schedule_picture import in_blocks
 from readerkit.system.output import OutputError, printing
+from readerkit.terminal.folded import fitting, screen_columns
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         head = f"{schedule}: p={args.world} m={args.microbatches} v={v}"
         try:
             with printing():
-                print(f"{head}\n{text}\n")
+                print(fitting(f"{head}\n{text}\n", sys.stdout))
         except OutputError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
             return 1
@@ -67,7 +69,10 @@ def describe(
     ideal, total = get_bubble(timeline, world_size)
     closed, formula = get_closed_bubble(schedule, *sizes, backward_cost=backward_cost)
     held = " ".join(str(get_peak_in_flight(order)) for order in orders)
-    return f"""{draw(timeline, world_size)}
+    grid = draw(timeline, world_size)
+    if sys.stdout.isatty():
+        grid = in_blocks(grid, screen_columns())
+    return f"""{grid}
   bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
   bubble of all time   {float(total):.2%}
   most activations held, each of 1/{num_model_chunks} of a rank's layers: {held}"""

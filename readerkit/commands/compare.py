@@ -17,7 +17,7 @@ from readerkit.app.mini_names import ALIASES, SAYS, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
-from readerkit.terminal.run_mini import Forwarding, named, run_module
+from readerkit.terminal.run_mini import Forwarding, run_module, show_help
 from readerkit.wording.next_command import written
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def compare(
         readerkit compare tp --upstream megatron
     """
     if mini is None and wants_help:
-        named(mini, wants_help)
+        show_help()
     if mini is None or book is not None or not _is_compared(mini):
         from readerkit.app.library import open_library
         from readerkit.app.records import read_gpu_records

@@ -9,9 +9,8 @@ import click
 
 from readerkit.app.own_rows import FILES, OwnRows
 from readerkit.commands.options import json_option
-from readerkit.commands.shown_options import language_option, spoken
+from readerkit.commands.shown_options import language_option, show_answer, spoken
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import tell
 from readerkit.terminal.group import LateGroup
 
 _LATE = {
@@ -114,7 +113,7 @@ def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     if as_json:
         print_json(known)
         return
-    tell("\n".join(catalog_table(known, spoken()[0])).rstrip())
+    show_answer("\n".join(catalog_table(known, spoken()[0])))
 
 
 def _list_prices(own: OwnRows, as_json: bool) -> None:
@@ -128,4 +127,4 @@ def _list_prices(own: OwnRows, as_json: bool) -> None:
     if as_json:
         print_json({"prices": prices})
         return
-    tell("\n".join(price_table(prices, spoken()[0])))
+    show_answer("\n".join(price_table(prices, spoken()[0])))

@@ -13,7 +13,7 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import screen_columns, tell
+from readerkit.terminal.folded import screen_columns
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
@@ -92,13 +92,11 @@ def bubble(
             plain["not_shown"] = left_out
         print_json(plain | ({"grids": drawn} if grid else {}))
         return
-    show(estimates, as_json=False, brief=brief)
-    if svg:
-        click.echo(f"\nwrote {svg}: {chosen[0].schedule}")
-    for reason in left_out:
-        tell(f"\nnot shown: {reason}")
-    for name, text in drawn.items():
-        click.echo(f"\n{name}\n{_fitting(text)}")
+    below = [f"wrote {svg}: {chosen[0].schedule}"] if svg else []
+    below += [f"not shown: {reason}" for reason in left_out]
+    below += [f"{name}\n{_fitting(text)}" for name, text in drawn.items()]
+    told = "".join(f"\n{each}\n" for each in below)
+    show(estimates, as_json=False, brief=brief, below=told)
 
 
 def _fitting(grid: str) -> str:

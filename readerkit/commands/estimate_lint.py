@@ -21,9 +21,9 @@ from readerkit.commands.estimate_options import (
 )
 from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import EstimateCommand
-from readerkit.commands.shown_options import language_option, spoken
+from readerkit.commands.shown_options import language_option, show_answer, spoken
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import columns, tell
+from readerkit.terminal.folded import columns
 
 if TYPE_CHECKING:
     from readerkit.estimate.findings import Finding
@@ -78,6 +78,6 @@ def lint(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import finding_table
 
-        tell(finding_table(findings, spoken()[0], columns()))
+        show_answer(finding_table(findings, spoken()[0], columns()))
     if findings:
         raise click.exceptions.Exit(1)

@@ -26,7 +26,6 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.commands.shown_options import OptionGroup, brief_option, show, spoken
-from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -93,10 +92,9 @@ def memory(as_json: bool, brief: bool, **given: Any) -> None:
         show(estimates, **shown)
     else:
         estimates, moments = _training(given, **room)
-        show(estimates, timeline=moments, **shown)
-        if not as_json and not brief:
-            usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
-            _print_timeline(moments, usable)
+        usable = gpu_bytes * (1 - reserve) if gpu_bytes is not None else None
+        below = "" if as_json or brief else _timeline(moments, usable)
+        show(estimates, below=below, timeline=moments, **shown)
     _exit_unless_it_fits(estimates)
 
 
@@ -288,17 +286,18 @@ def _exit_unless_it_fits(estimates: list[Estimate]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print_timeline(moments: list[dict[str, Any]], usable: float | None) -> None:
+def _timeline(moments: list[dict[str, Any]], usable: float | None) -> str:
     from readerkit.render.estimate_table import both_bytes
 
     say, say_of = spoken()
     order = say("in order of time: what is allocated, and what is held then")
     fails = say("fails")
-    tell(click.style(f"\n{order}", bold=True))
+    rows = ["", click.style(order, bold=True)]
     failed = False
     for moment in moments:
         over = usable is not None and moment["held"] > usable and not failed
         mark = f"  <- {fails}" if over else ""
         failed = failed or over
         what = f"{say_of(moment['moment'])}: {say_of(moment['allocates'])}"
-        tell(f"{what:<44}{both_bytes(moment['held'])}{mark}")
+        rows.append(f"{what:<44}{both_bytes(moment['held'])}{mark}")
+    return "\n".join(rows)

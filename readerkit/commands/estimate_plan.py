@@ -33,13 +33,13 @@ from readerkit.commands.quantity_options import (
 from readerkit.commands.shown_options import (
     OptionGroup,
     language_option,
+    show_answer,
+    show_sourced,
     spoken,
-    tell_rest,
 )
-from readerkit.model.language import english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.terminal.folded import columns, tell
+from readerkit.terminal.folded import columns
 
 if TYPE_CHECKING:
     from readerkit.estimate.plan import Plan, Ranked
@@ -142,7 +142,7 @@ def plan(as_json: bool, **given: Any) -> None:
     else:
         from readerkit.render.plan_table import plan_table
 
-        tell(plan_table(made, *spoken(), columns()))
+        show_answer(plan_table(made, *spoken(), columns()))
     if not made.ranked:
         raise click.exceptions.Exit(1)
 
@@ -186,10 +186,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
             }
         )
     else:
-        say, _ = spoken()
-        tell(runs_table(compared, halves if whole else {}, say))
-        if say is not english:
-            tell_rest(say("Sources are English, and what has no Spanish yet."))
+        show_sourced(runs_table(compared, halves if whole else {}, spoken()[0]))
 
 
 def _plain_compared(each: Compared) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def list_questions(
     from readerkit.app.begin_quiz import WantedQuiz, list_bank
     from readerkit.app.quiz_banks import QuizBanks, open_history
     from readerkit.terminal.as_json import print_json
+    from readerkit.terminal.pager import show_paged
 
     banks = QuizBanks.at(book)
     bank = banks.bank(banks.first_phase() if phase is None else phase)
@@ -56,13 +57,14 @@ def list_questions(
 
         print_json(to_builtins(listed))
         return
+    rows = []
     for each in listed:
         dots = "●" * each.difficulty + "○" * (3 - each.difficulty)
         when = f"  due {each.due[:10]}" if each.due else ""
-        click.echo(f"{each.id:26} {each.kind:8} {dots}  {each.objective}{when}")
+        rows.append(f"{each.id:26} {each.kind:8} {dots}  {each.objective}{when}")
         if each.suspended:
-            click.echo("    suspended: asked in exams alone")
-        for words in each.flags:
-            click.echo(f"    flagged: {words or '(no words)'}")
+            rows.append("    suspended: asked in exams alone")
+        rows += [f"    flagged: {words or '(no words)'}" for words in each.flags]
     ask = typed("quiz", str(bank.rules.phase), "--only", "ID")
-    click.echo(f"{counted(len(listed), 'question')}. To be asked one: {ask}")
+    rows.append(f"{counted(len(listed), 'question')}. To be asked one: {ask}")
+    show_paged("\n".join(rows))

@@ -8,7 +8,8 @@ from readerkit.app.mini_names import SAYS, listed_minis, one_of
 from readerkit.app.watched_run import show_on_a_page
 from readerkit.commands.options import own_help_option
 from readerkit.terminal.completing import names
-from readerkit.terminal.run_mini import Forwarding, named, run_module
+from readerkit.terminal.folded import tell
+from readerkit.terminal.run_mini import Forwarding, run_module, show_help
 from readerkit.wording.next_command import typed
 
 
@@ -37,22 +38,28 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
     readerkit run MINI --help lists them. --trace FILE writes one trace of all ranks,
     for Perfetto or Chrome, and says where the time of a step goes; --watch shows that
-    while it runs, here and on the page /-/run of readerkit site serve.
+    while it runs, here and on the page /-/run of readerkit site serve. Without MINI,
+    lists the minis there are.
 
     \b
     Example:
+        readerkit run
         readerkit run ddp --world 2
         readerkit run ddp --trace ddp.json
         readerkit run schedules --world 4 --microbatches 8
     """
-    given = named(mini, wants_help)
-    name = one_of(list(SAYS), given)
+    if mini is None:
+        if wants_help:
+            show_help()
+        tell(f"MINI is one of:\n{listed_minis()}")
+        return
+    name = one_of(list(SAYS), mini)
     more = ["--help"] if wants_help else []
     if "--watch" in options:
         show_on_a_page()
     run_module(
         f"mini_impls.{name}",
         [*options, *more],
-        command=typed("run", given),
+        command=typed("run", mini),
         torch=name != "schedules",
     )

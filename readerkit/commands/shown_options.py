@@ -9,7 +9,8 @@ import click
 
 from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import columns, tell
+from readerkit.terminal.folded import columns
+from readerkit.terminal.pager import show_paged
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -79,20 +80,33 @@ def spoken() -> tuple[Say, Say]:
 
 
 def show(
-    estimates: Sequence[Estimate], *, as_json: bool, brief: bool, **more: Any
+    estimates: Sequence[Estimate],
+    *,
+    as_json: bool,
+    brief: bool,
+    below: str = "",
+    **more: Any,
 ) -> None:
-    """Print estimates: for a program, or as a table of 80 columns."""
+    """Print estimates: for a program, or as a table of 80 columns and what is below."""
     if as_json:
         print_json({"estimates": [each.to_plain() for each in estimates], **more})
         return
     from readerkit.render.estimate_table import estimate_table
 
-    say, say_name = spoken()
-    tell(estimate_table(estimates, brief=brief, say=say_name, width=columns()))
+    _, say_name = spoken()
+    table = estimate_table(estimates, brief=brief, say=say_name, width=columns())
+    show_sourced(f"{table.rstrip()}\n{below}")
+
+
+def show_sourced(text: str) -> None:
+    """Show an answer; where it is not in English, say what of it stays English."""
+    say, _ = spoken()
     if say is not english:
-        tell_rest(say("Sources are English, and what has no Spanish yet."))
+        rest = say("Sources are English, and what has no Spanish yet.")
+        text = f"{text.rstrip()}\n\n{click.style(rest, dim=True)}"
+    show_answer(text)
 
 
-def tell_rest(rest: str) -> None:
-    """Say what of an answer stays English."""
-    tell(click.style(f"\n{rest}", dim=True))
+def show_answer(text: str) -> None:
+    """Print an answer, a screen at a time where a terminal cannot hold it."""
+    show_paged(text, language=click.get_current_context().meta[_LANGUAGE])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -29,10 +30,13 @@ def columns(most: int = 80) -> int:
     return min(most, max(20, screen_columns()))
 
 
-def tell(text: str) -> None:
-    """Print text; on a terminal that is narrower than its lines they are folded."""
+def fitting(text: str, stream: TextIO) -> str:
+    """Return text whose words stay whole on the terminal that a stream may be."""
     from readerkit.render.fold import fold
 
-    if sys.stdout.isatty():
-        text = fold(text, screen_columns())
-    click.echo(text)
+    return fold(text, screen_columns()) if stream.isatty() else text
+
+
+def tell(text: str) -> None:
+    """Print text; on a terminal that is narrower than its lines they are folded."""
+    click.echo(fitting(text, sys.stdout))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import click
@@ -23,6 +25,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.evidence.experiment_output import FILE
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.pager import show_paged
 from readerkit.terminal.proofs import code_of, says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
@@ -39,8 +42,15 @@ def list_experiments(
     if as_json:
         print_json([{"id": each.entry, "says": each.claim.says} for each in known])
         return
-    for each in known:
-        click.echo(f"{each.entry}\t{says_in(library, each, language)}")
+    if not sys.stdout.isatty():
+        for each in known:
+            click.echo(f"{each.entry}\t{says_in(library, each, language)}")
+        return
+    rows: list[str] = []
+    for entry, of_it in groupby(known, key=lambda each: each.entry):
+        said = (says_in(library, each, language) for each in of_it)
+        rows += [entry, *(f"  {says}" for says in said)]
+    show_paged("\n".join(rows), language=language)
 
 
 def prove(

@@ -6,7 +6,7 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
@@ -35,12 +35,8 @@ class Forwarding(click.Command):
         return [*own, *map(CompletionItem, theirs if incomplete else ())]
 
 
-def named(mini: str | None, wants_help: bool) -> str:
-    """Return the mini that was named; without one, ``--help`` is the command's own."""
-    if mini is not None:
-        return mini
-    if not wants_help:
-        raise click.UsageError("Missing argument 'MINI'.")
+def show_help() -> NoReturn:
+    """Show the command's own ``--help``, which no mini was named for, and end."""
     context = click.get_current_context()
     click.echo(context.get_help())
     context.exit()

@@ -79,7 +79,7 @@ def test_a_comparison_runs_on_two_machines(real_cache):
 
 @pytest.mark.slow
 def test_when_one_machine_is_gone_the_other_ends(real_cache):
-    with agents(*COMPARE, "--steps", "1000000") as both:
+    with agents(*COMPARE, "--steps", "10000") as both:
 
         def below() -> list[int]:
             return [pid for agent in both for pid in children(agent.pid)]

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "readerkit", "compare"]
 def training(command, tmp_path):
     """Start a comparison that would go on for long; yield it and its ranks' pids."""
     with subprocess.Popen(
-        [*command, "ddp", "--upstream", "torch", "--steps", "1000000"],
+        [*command, "ddp", "--upstream", "torch", "--steps", "10000"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from readerkit.app.mini_names import SAYS
 from tests.helpers import run, run_on_terminal, run_process
 from tests.readerkit.commands.test_annotate import shell
 
@@ -68,9 +69,12 @@ def test_help_of_a_mini_reads_as_that_of_every_command(words):
 
 def test_help_without_a_mini_is_the_help_of_the_command(capsys):
     assert "--world" in run(capsys, "run", "--help").out
+
+
+def test_run_without_a_mini_lists_the_minis(capsys):
     done = run(capsys, "run")
-    assert (done.code, done.out) == (2, "")
-    assert "Missing argument 'MINI'" in done.err
+    assert (done.code, done.err) == (0, "")
+    assert {line.split()[0] for line in done.out.splitlines()[1:]} == {*SAYS}
 
 
 @WITH_TORCH
@@ -108,7 +112,7 @@ def test_a_mini_that_is_not_compared_is_refused_by_a_list_without_it(capsys):
 def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
     (tmp_path / "tmp").mkdir()
     with subprocess.Popen(
-        [sys.executable, "-m", "readerkit", "run", "ddp", "--steps", "1000000"],
+        [sys.executable, "-m", "readerkit", "run", "ddp", "--steps", "10000"],
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

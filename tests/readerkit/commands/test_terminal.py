@@ -162,11 +162,11 @@ def working(*arguments: str, ready: str) -> Case:
 
 
 def run(folder: Path) -> Case:
-    return working("run", "ddp", "--steps", "100000", ready="step 1")
+    return working("run", "ddp", "--steps", "10000", ready="step 1")
 
 
 def compare(folder: Path) -> Case:
-    return working("compare", "ddp", "--steps", "100000", ready="step 1")
+    return working("compare", "ddp", "--steps", "10000", ready="step 1")
 
 
 def first_build(folder: Path) -> Case:

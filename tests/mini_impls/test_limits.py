@@ -1,0 +1,40 @@
+"""What a run may ask for, and how its parser says what is wrong."""
+
+import sys
+
+import pytest
+
+from mini_impls import launch
+from tests.helpers import run_on_terminal
+from tests.terminals import Terminal
+
+
+def never(rank, args):
+    raise AssertionError("no process may start")
+
+
+@pytest.mark.parametrize("steps", [10_001, 10**9, 10**30])
+def test_more_steps_than_memory_has_room_for_are_refused(steps, capfd):
+    with pytest.raises(SystemExit) as ended:
+        launch.main(never, description="never", argv=["--steps", str(steps)])
+    assert ended.value.code == 2
+    assert capfd.readouterr().err.endswith(f": --steps {steps} is above 10000\n")
+
+
+@pytest.mark.slow
+def test_a_comparison_takes_no_more_either():
+    command = (sys.executable, "-m", "mini_impls.compare", "ddp", "--steps", "10001")
+    with Terminal(*command) as terminal:
+        assert terminal.close() == 2
+        assert "--steps 10001 is above 10000" in terminal.shown
+
+
+@pytest.mark.parametrize("columns", [30, 50])
+@pytest.mark.parametrize("asked", [(), ("--bogus", "--more-of-what-is-none")])
+def test_schedules_and_complaints_fit_a_narrow_terminal(columns, asked):
+    shown = run_on_terminal(columns, "run", "schedules", *asked)
+    rows = shown.splitlines()
+    assert [row for row in rows if len(row) > columns and " " in row.strip()] == []
+    if not asked:  # ranks stand below one another, in each block of columns
+        grid = [row.partition(" | ")[0] for row in rows if " | " in row]
+        assert grid == [f"rank {n % 4}" for n in range(len(grid))]
