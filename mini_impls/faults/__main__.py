@@ -29,6 +29,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES, Say
 from readerkit.system import prompt
 from readerkit.system.output import OutputError, printing
+from readerkit.terminal import asking
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import remember, typed
 
@@ -64,12 +65,12 @@ def ask(fault: Fault, say: Say) -> int | None:
         missing = say("(no terminal to ask on: --predict N, 1 to {last})")
         click.echo(missing.format(last=len(fault.choices)), err=True)
         return None
-    question = say("Your prediction, 1 to {last} (0 to go on without)")
-    number: int = click.prompt(
-        question.format(last=len(fault.choices)),
-        type=click.IntRange(0, len(fault.choices)),
-        default=0,
-        show_default=False,
+    last = len(fault.choices)
+    answers = {str(number): number for number in range(last + 1)} | {"": 0}
+    number = asking.ask(
+        say("Your prediction, 1 to {last} (0 to go on without)").format(last=last),
+        lambda typed: answers[asking.one_word(typed, answers)],
+        say("Expected a number from 0 to {last}.").format(last=last),
     )
     return number - 1 if number else None
 

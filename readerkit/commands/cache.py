@@ -207,10 +207,11 @@ def _ask(question: str) -> None:
     """Go on only where a person at the terminal agrees."""
     from readerkit.errors import ReaderkitError
     from readerkit.render.terminal_safe import visible
+    from readerkit.terminal.asking import agree
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ReaderkitError("--remove: got no terminal to ask on, expected --yes")
-    click.confirm(visible(question), abort=True, err=True)
+    agree(visible(question), "nothing was removed")
 
 
 def _say(text: str, indent: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -146,20 +147,23 @@ def _backend(options: Sequence[str]) -> str:
 def _ask_for_guesses() -> list[float | None]:
     """Return the guesses of a person at a terminal."""
     from readerkit.labs.answers import QUESTIONS
+    from readerkit.terminal.asking import ask
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return []
     click.echo("How many times as much? A number, or Enter for no guess.")
     return [
-        click.prompt(
-            f"  {question}",
-            type=click.FloatRange(min=0),
-            default=0.0,
-            show_default=False,
-        )
+        ask(f"  {question}", _guess, "  Expected a number, or Enter for no guess.")
         or None
         for question in QUESTIONS
     ]
+
+
+def _guess(typed: str) -> float:
+    times = float(typed.replace(",", ".") or 0)
+    if not 0 <= times < math.inf:
+        raise ValueError(f"got {typed}")
+    return times
 
 
 def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:

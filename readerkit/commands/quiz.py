@@ -253,14 +253,22 @@ def _take(
     session = None
     if resume or (resume is None and not asked.is_chosen):
         mode = "exam" if asked.exam else ""
-        session = _resumed(bank, history, resume, mode, as_json=as_json)
+        session = _resumed(
+            bank, history, resume, mode, as_json=as_json, language=language
+        )
     session = session or begin(bank, history, asked)
     tell_damage(history)
     _lead(session, banks, book, as_json=as_json, language=language)
 
 
 def _resumed(
-    bank: Bank, history: History, resume: bool | None, mode: str, *, as_json: bool
+    bank: Bank,
+    history: History,
+    resume: bool | None,
+    mode: str,
+    *,
+    as_json: bool,
+    language: str,
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
     from readerkit.app.begin_quiz import now
@@ -279,21 +287,36 @@ def _resumed(
             raise
         click.echo(f"readerkit: {error}", err=True)
         return None
-    if resume or (not as_json and _wants_to_resume(session)):
+    if resume or (not as_json and _wants_to_resume(session, language)):
         return session
     return None
 
 
-def _wants_to_resume(session: Session) -> bool:
+def _wants_to_resume(session: Session, language: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    done, total = session.answered, len(session.row.questions)
-    begun = session.row.started[:16].replace("T", " ")
-    return click.confirm(
-        f"Go on with the {'exam' if session.is_exam else 'quiz'} of {begun} UTC "
-        f"({done} of {total} answered)?",
-        default=True,
-    )
+    from readerkit.app.interface_words import say_in
+    from readerkit.terminal.asking import confirm
+
+    say, row = say_in(language), session.row
+    asked = say("Go on with the quiz of {begun} UTC ({done} of {of} answered)?")
+    if session.is_exam:
+        asked = say("Go on with the exam of {begun} UTC ({done} of {of} answered)?")
+    begun = row.started[:16].replace("T", " ")
+    counts = {"done": session.answered, "of": len(row.questions)}
+    wants = confirm(asked.format(begun=begun, **counts), default=True, say=say)
+    if wants is None:
+        _tell_kept(session, language)
+        raise click.exceptions.Exit(LEFT if session.is_exam else 0)
+    return wants
+
+
+def _tell_kept(session: Session, language: str) -> None:
+    from readerkit.app.interface_words import say_in
+    from readerkit.app.quiz_banks import kept
+    from readerkit.model.language import said
+
+    click.echo(said(kept(session), say_in(language)), err=True)
 
 
 def _lead(
@@ -305,7 +328,6 @@ def _lead(
     language: str,
 ) -> None:
     from readerkit.app.cited_lines import SourceLines
-    from readerkit.app.quiz_banks import kept
 
     lines = SourceLines(banks, book)
     if as_json:
@@ -319,10 +341,8 @@ def _lead(
     try:
         result = lead(session, lines)
     except (click.Abort, KeyboardInterrupt):
-        from readerkit.app.interface_words import say_in
-        from readerkit.model.language import said
-
-        click.echo(f"\n{said(kept(session), say_in(language))}", err=True)
+        click.echo(err=True)
+        _tell_kept(session, language)
         raise
     passed = getattr(result, "passed", None)
     if session.is_exam and not passed:

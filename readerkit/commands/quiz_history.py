@@ -235,14 +235,14 @@ def delete(yes: bool, as_json: bool) -> None:
     """
     from readerkit.app.quiz_banks import open_history
     from readerkit.quiz.history_messages import Deleted
+    from readerkit.terminal.asking import agree
 
     if as_json and not yes:
         raise click.UsageError("--json asks nothing: expected --yes beside it")
     history = open_history()
     if not yes:
-        click.confirm(
-            f"Forget {counted(len(history.answers()), 'answer')}?", abort=True
-        )
+        answers = counted(len(history.answers()), "answer")
+        agree(f"Forget {answers}?", "nothing was forgotten")
     count = history.delete()
     if as_json:
         _say(Deleted(count))

@@ -16,6 +16,7 @@ from readerkit.commands.options import json_option, say_whose
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.asking import ask, one_word
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
@@ -164,7 +165,9 @@ def _say_hint(exercise: Exercise, lang: str) -> None:
 
 
 def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
-    exercise = section.exercise
+    from readerkit.app.interface_words import say_in
+
+    exercise, say = section.exercise, say_in(lang)
     tell(f"{exercise.mini} {exercise.name}: {exercise.title}\n\n{exercise.asks}\n")
     click.echo(f"your copy: {path}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -175,16 +178,14 @@ def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
         if _graded(section, path, timeout):
             return
         click.echo()
-        answer = click.prompt(
-            "e to edit again, h for a hint, q to leave it for now",
-            type=click.Choice(["e", "h", "q"]),
-            default="e",
-            show_choices=False,
-            show_default=False,
+        answer = ask(
+            say("e to edit again, h for a hint, q to leave it for now"),
+            lambda typed: one_word(typed, ("", "e", "h", "q")),
+            say("Expected e, h or q; Enter is e."),
         )
         if answer == "h":
             _say_hint(exercise, lang)
-            click.pause()
+            click.pause(say("Any key goes on …"))
         if answer == "q":
             tell(f"To go on: {_typed(exercise)}")
             raise click.exceptions.Exit(1)

@@ -16,6 +16,7 @@ import click
 from readerkit.app.folders import data_folder
 from readerkit.app.library import warn
 from readerkit.errors import ReaderkitError
+from readerkit.terminal.asking import confirm
 from readerkit.upstreams.store import write_atomically
 
 Taken = TypeVar("Taken")
@@ -125,7 +126,7 @@ class Draft:
         if not (sys.stdin.isatty() and sys.stderr.isatty() and self._holds_something()):
             return False
         warn(str(error))
-        return click.confirm("Edit it again?", default=True, err=True)
+        return bool(confirm("Edit it again?", default=True, err=True))
 
     def _refused(self, problem: str) -> ReaderkitError:
         """Return the error for a note that is not taken; what was typed is kept."""

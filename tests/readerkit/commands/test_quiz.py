@@ -835,6 +835,30 @@ def test_offer_to_resume_can_be_declined(book):
     assert again.close() == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "asked", "wrong", "left", "code"),
+    [
+        ([], "[Y/n]", "Expected y or n; q leaves.", "0 of 2 answered, and kept", 0),
+        (["--lang", "es"], "[S/n]", "Se espera s o n; q termina.", "0 de 2", 0),
+        (["--exam"], "[Y/n]", "Expected y or n; q leaves.", "0 of 3 answered", 130),
+    ],
+    ids=["quiz", "in Spanish", "exam"],
+)
+def test_q_at_the_offer_to_resume_leaves(book, options, asked, wrong, left, code):
+    chosen = () if "--exam" in options else ("--only", "gap", "--only", "row")
+    exam = ("--exam",) if "--exam" in options else ()
+    typed(book, *chosen, *exam, answers="-\nq\n")
+    again = at_terminal("7", "--book", str(book), *options)
+    again.read_until(asked)
+    again.type("maybe\n")
+    again.read_until(wrong)
+    again.read_until(asked)
+    again.type("q\n")
+    again.read_until(left)
+    assert again.close() == code
+    assert "interrupted" not in again.shown
+
+
 @pytest.mark.parametrize(("lines", "times"), [(24, 2), (500, 1)])
 def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     reader = at_terminal("7", "--book", str(book), "--only", "line", lines=lines)
