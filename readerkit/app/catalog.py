@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # A cold command does without pathlib.
-# ruff: noqa: PTH118, PTH120, PTH123
+# ruff: noqa: PTH113, PTH118, PTH120, PTH123
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -175,14 +175,14 @@ def find(table: str, name: str, own: OwnRows | None = None) -> tuple[str, Row]:
         EstimateError: no such row, with the near ones; or a file with several.
     """
     called = TABLES[table].called
-    if name.endswith((".yaml", ".yml")):
+    known = {} if name.endswith((".yaml", ".yml")) else rows(table, own)
+    if not known or (name not in known and os.path.isfile(name)):
         own_file = _own(table, name)
         if len(own_file) != 1:
             raise EstimateError(
                 f"{name}: got {len(own_file)} {called}s, expected the one to work with"
             )
         return next(iter(own_file.items()))
-    known = rows(table, own)
     try:
         meant = choose(called, name, known)
     except ReaderkitError as error:

@@ -166,7 +166,9 @@ def _release(library: Library, upstream: Upstream, to: str | None) -> OtherRevis
     if package is None:
         raise SourceError("it has no package in upstreams.yaml")
     note_progress(f"{upstream.name}: asking the package index …")
-    version = to.removeprefix("v") if to else newest_like(package)
+    version = (
+        meant_release(upstream.tag, package.version, to) if to else newest_like(package)
+    )
     if version == package.version and to is None:
         raise SourceError(f"{package.name} {version} is the newest, and pinned already")
     other = replace(upstream, package=replace(package, version=version))
@@ -177,6 +179,18 @@ def _release(library: Library, upstream: Upstream, to: str | None) -> OtherRevis
     return OtherRevision(
         served.origin, served.files, tag=tag if has_commit else "", release=version
     )
+
+
+def meant_release(pinned_tag: str, pinned: str, to: str) -> str:
+    """Return the release that is meant by its number, or by a tag like the pinned one.
+
+    >>> meant_release("core_v0.16.1", "0.16.1", "core_v0.15.0")
+    '0.15.0'
+    """
+    before, has_version, after = pinned_tag.partition(pinned)
+    if has_version and to.startswith(before) and to.endswith(after):
+        return to[len(before) : len(to) - len(after)]
+    return to.removeprefix("v")
 
 
 def _tag(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:

@@ -15,6 +15,7 @@ from readerkit.model.git_names import parse_lines, parse_path
 MAX_ROW_BYTES = 100_000
 _BINARY_LOOK = 8_000
 _EXPECTED = '{"id": ..., "path": "a/file.py", "start": 1, "end": 2}'
+_NO_JSON = f"got no JSON, expected {_EXPECTED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,9 @@ def parse_rows(data: bytes) -> tuple[list[AskedSpan], list[BadRow]]:
                 rows.append(_row(line))
             except ValueError as error:
                 bad.append(BadRow(number, str(error)))
-    if not rows and not bad:
-        bad.append(BadRow(1, f"got no row, expected lines of {_EXPECTED}"))
+    if not rows and len(bad) != 1 and {each.problem for each in bad} <= {_NO_JSON}:
+        got = f"got no JSON in {len(bad)} lines" if bad else "got no row"
+        return [], [BadRow(1, f"{got}, expected lines of {_EXPECTED}")]
     return rows, bad
 
 
@@ -68,7 +70,7 @@ def _row(line: bytes) -> AskedSpan:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError(f"got no JSON, expected {_EXPECTED}") from None
+        raise ValueError(_NO_JSON) from None
     if not isinstance(row, dict):
         raise ValueError(f"got {_kind(row)}, expected an object: {_EXPECTED}")
     lacking = [key for key in ("id", "path", "start", "end") if key not in row]

@@ -23,6 +23,7 @@ from readerkit.estimate.collectives import (
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import Number
 from readerkit.model.language import Told
+from readerkit.wording.numbers import counted
 
 
 def estimate_collective(
@@ -40,9 +41,9 @@ def estimate_collective(
     """
     sheet = Worksheet(
         Told(
-            "{operation} over {ranks} ranks, {algorithm}",
+            "{operation} over {ranks}, {algorithm}",
             operation=operation,
-            ranks=ranks,
+            ranks=counted(ranks, "rank"),
             algorithm=algorithm,
         )
     )

@@ -10,6 +10,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import ZERO, idle_stages, precision
+from readerkit.wording.numbers import counted
 
 
 def estimate_layers(
@@ -67,7 +68,8 @@ def estimate_largest(
     sheet.given("r", check_reserve(reserve), "share of a GPU kept free")
     sheet.given("tp pp", model_parallel, "tp × pp")
     ranks = sheet.given("n", world_size, "ranks that share states")
-    custom = f"{kept.source} | {convention}; ZeRO stage {stage} over {world_size} ranks"
+    shared = f"ZeRO stage {stage} over {counted(world_size, 'rank')}"
+    custom = f"{kept.source} | {convention}; {shared}"
     held = sum(
         divide(size, ranks if stage >= sharded_from and world_size > 1 else 1)
         for size, sharded_from in kept.named().sharded

@@ -33,7 +33,7 @@ from readerkit.estimate.states import (
     model_state_bytes,
     precision,
 )
-from readerkit.wording.numbers import format_bytes
+from readerkit.wording.numbers import counted, format_bytes
 
 HELD = (
     "weights",
@@ -126,7 +126,8 @@ def _states(
 ) -> None:
     """Write down weights, gradients and optimizer, and what is gathered."""
     custom = f"{kept.source} | {convention}: {kept.says}"
-    where = f"{custom}; ZeRO stage {layout.zero} over {layout.replicas} ranks"
+    ranks = counted(layout.replicas, "rank")
+    where = f"{custom}; ZeRO stage {layout.zero} over {ranks}"
     where += f", of experts over {layout.expert_replicas}" * bool(held.expert)
     sheet.write(
         f"bytes per parameter [bytes/parameter] = each | {custom}; before sharding",

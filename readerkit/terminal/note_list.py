@@ -105,7 +105,7 @@ class Wanted:
             ReaderkitError: a concept, condition, topic or mini that no note has.
         """
         notes = book.annotations
-        named: dict[str, Any] = {key: value for key, value in given.items() if value}
+        named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
         known = {
             "concept": sorted({c for note in notes.values() for c in note.concepts}),
             "condition": sorted(

@@ -30,10 +30,14 @@ class Holding:
 
 
 def holding(lock: Lock, store: BlobStore) -> Holding:
-    """Return the cached files of a lock, by name and size; no byte is verified."""
+    """Return the cached files of a lock, by name and size; no byte is verified.
+
+    An empty file is one blob for all upstreams: alone it is nothing that was fetched.
+    """
     blobs = lock.files.values()
-    present = sum(store.path(blob).is_file() for blob in blobs)
-    return Holding(len(lock.files), present, bytes_of(blobs, store))
+    size = bytes_of(blobs, store)
+    present = sum(store.path(blob).is_file() for blob in blobs) if size else 0
+    return Holding(len(lock.files), present, size)
 
 
 def altered(lock: Lock, store: BlobStore) -> list[str]:

@@ -51,6 +51,13 @@ def test_a_program_is_told_the_same(fetched, cache, tmp_path):
     assert told["bytes"] == everything
 
 
+def test_an_empty_file_of_another_upstream_is_nothing_fetched(capsys, cache):
+    BlobStore(cache).write(b"")
+    [row] = json.loads(run(capsys, "cache", "megatron", "--json").out)["upstreams"]
+    assert (row["present"], row["size_bytes"]) == (0, 0)
+    assert "megatron: not fetched" in run(capsys, "cache", "megatron").out
+
+
 def test_what_is_of_other_books_is_not_of_this_book_s_other_upstreams(
     real_cache, capsys
 ):
@@ -140,6 +147,7 @@ def test_a_person_is_asked_with_how_much_goes(names, fetched, cache):
             assert re.search(r"\d [kM]?i?B, from", " ".join(asked.split()))
             terminal.type(answer)
             assert terminal.close() == code
+            assert ("nothing was removed" in terminal.shown) == (answer == "n\n")
     assert not file_of(cache).exists()
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from readerkit.app.drift_target import meant_release
 from tests.helpers import (
     ANNOTATIONS,
     SAMPLE,
@@ -280,6 +281,21 @@ def test_code_that_lives_is_compared_with_a_revision_of_its_repository(kept):  #
     done = kept("drift", "--to", "nowhere")
     assert done.code == 1
     assert "no revision 'nowhere' can be had" in done.err
+
+
+@pytest.mark.parametrize(
+    ("tag", "to", "release"),
+    [
+        ("core_v1.2", "core_v0.15.0", "0.15.0"),
+        ("core_v1.2", "0.15.0", "0.15.0"),
+        ("v1.2", "v0.19.4", "0.19.4"),
+        ("", "v0.19.4", "0.19.4"),
+        ("release-1.2-final", "release-2.0-final", "2.0"),
+        ("stable", "stable", "stable"),
+    ],
+)
+def test_a_release_is_meant_by_its_tag_too(tag, to, release):
+    assert meant_release(tag, "1.2", to) == release
 
 
 TOTAL = """\

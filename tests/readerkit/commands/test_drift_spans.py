@@ -120,6 +120,16 @@ def test_many_rows_that_are_none_are_counted(tmp_path, folders):
     assert lines[-1].endswith("and 480 more rows of no use")
 
 
+@pytest.mark.parametrize("text", ["# Notes\n\nProse.\n", json.dumps([ROW], indent=1)])
+def test_a_file_of_something_else_is_one_line(tmp_path, folders, text):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(text)
+    result = carry(str(file), *folders)
+    assert (result.code, result.out) == (1, "")
+    [line] = result.err.splitlines()
+    assert f"{file}:1: got no JSON in " in line and "expected lines of" in line
+
+
 @pytest.mark.parametrize("text", ["", "\n \n", "\ufeff"])
 def test_a_file_without_rows_is_told(tmp_path, folders, text):
     file = tmp_path / "rows.jsonl"

@@ -1079,3 +1079,30 @@ def test_a_run_of_ones_own_that_cannot_be_is_named(capsys, tmp_path):
     done = run(capsys, *asked)
     assert (done.code, done.out) == (1, "")
     assert "run mine: tp: got 7, expected a divisor of 12" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("tiny.json", '{"a": 1}', ":1:7: wrong type for 'a'"),
+        ("config.json", "{\n", ":2:1: not valid YAML"),
+        ("gpt2.txt", "", ":1:1: the file is empty"),
+    ],
+)
+def test_a_file_that_is_no_model_is_told_with_its_place(
+    name, text, said, capsys, tmp_path
+):
+    file = tmp_path / name
+    file.write_text(text)
+    done = run(capsys, "estimate", "memory", "--model", str(file))
+    assert (done.code, done.out) == (1, "")
+    assert f"{file}{said}" in done.err and "unknown model" not in done.err
+
+
+@pytest.mark.parametrize(
+    "asked", ["memory --model gpt2", "comm all-reduce 1GB --ranks 1"]
+)
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_one_rank_is_not_ranks(asked, language, capsys):
+    out = run(capsys, "estimate", *asked.split(), "--lang", language).out
+    assert "1 rank" in out and not re.search(r"\b1 ranks", out)

@@ -113,6 +113,13 @@ def test_filters_that_nothing_fits_say_so(desk):
     assert desk.run("annotate", "close", "--kind", "note").code == 2
 
 
+@pytest.mark.parametrize("option", ["--condition", "--concept", "--topic", "--mini"])
+def test_an_empty_name_is_no_filter_that_everything_fits(option, real_cache, capsys):
+    done = run(capsys, "annotate", option, "")
+    assert (done.code, done.out) == (1, "")
+    assert f"unknown {option[2:]}: got '', expected one of" in done.err
+
+
 # --- paths ---
 
 
@@ -201,6 +208,28 @@ def test_a_long_list_goes_through_the_pager(real_cache):
         assert " notes" in reader.shown
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "prove",
+        "quiz list 35",
+        "estimate list",
+        "estimate list --prices",
+        "estimate memory --model llama-2-7b --dp 8 --lang es",
+        "estimate bubble -p 4 -m 8 --grid",
+        "estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100",
+        "estimate plan --against all",
+    ],
+)
+def test_whatever_is_longer_than_the_terminal_goes_through_the_pager(
+    command, real_cache
+):
+    first = {"PAGER": "head -3"}
+    with Terminal(*READERKIT, *command.split(), environment=first) as reader:
+        assert reader.close() == 0
+    assert len(reader.shown.splitlines()) == 3
+
+
 def test_no_color_is_no_style_at_all(real_cache):
     environment = {"NO_COLOR": "1", "PAGER": "cat"}
     for what in (["megatron"], ["tp-row-forward"]):
@@ -215,14 +244,17 @@ def test_no_color_is_no_style_at_all(real_cache):
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_no_list_is_wider_than_its_terminal(columns, real_cache):
-    for command in (["annotate", "fsdp2"], ["path", "failure"], ["path"]):
-        arguments = (*READERKIT, *command, "--no-pager")
-        with Terminal(*arguments, columns=columns) as reader:
+    lists = ("annotate fsdp2", "path failure", "path", "prove", "quiz list 35", "run")
+    for command in lists:
+        arguments = (*READERKIT, *command.split())
+        plain = {"PAGER": "cat"}
+        with Terminal(*arguments, columns=columns, environment=plain) as reader:
             assert reader.close() == 0
         shown = re.sub(r"\x1b\[[0-9;]*m", "", reader.shown)
-        # A command is one line, to be copied.
+        # A command is one line, to be copied, and a long word too.
         lines = [line for line in shown.splitlines() if "readerkit " not in line]
-        assert [line for line in lines if len(line) > columns] == []
+        long = [line for line in lines if len(line) > columns]
+        assert [line for line in long if " " in line.strip()] == []
 
 
 # --- the words that people know ---
