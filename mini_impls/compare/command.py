@@ -62,7 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     unpinned = "take torch as it is installed; its record then names that commit"
     parser.add_argument(UNPINNED, action="store_true", help=unpinned)
     lang = "say the verdict in another language: es"
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
+    parser.add_argument(
+        "--lang", type=str.lower, choices=LANGUAGES, default="en", help=lang
+    )
     parser.add_argument("--book", type=Path, help="a folder with another book")
     args = parser.parse_args(argv)
     try:

@@ -30,6 +30,8 @@ LIMITS = {
 }
 LEAST = 16
 """A column narrower than this is no place for a sentence."""
+LEAST_PATH = 40
+"""One narrower than this makes paths look alike, which end in the same way."""
 
 
 def render(
@@ -154,7 +156,7 @@ def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
         on = "" if set(of_ranks) in (set(), ranks) else f"rank {_ranks(of_ranks)}: "
         rows.append((*key[:-1], on + key[-1]))
     yield from _table(rows, width, right=(1, 2, 3, 4))
-    yield LEGEND
+    yield from _wrapped(LEGEND, width)
     for reason in reasons:
         yield from _wrapped(reason, width)
 
@@ -274,12 +276,13 @@ def _pipeline(pipeline: PipelineRecord, width: int) -> Iterator[str]:
 
 def _lit(record: Record, width: int) -> list[str]:
     watched = range(record.watched_steps)
+    room = width - 7 - 5 * len(watched)
     rows = [("setup", *map(str, watched), "file")]
     for lit in record.lit:
         ran = [line_numbers(lit.setup), *map(lit.in_step, watched)]
-        place = fitted(lit.path, max(width - 7 - 5 * len(watched), LEAST))
+        place = fitted(lit.path, room if room >= LEAST_PATH else width - 4)
         rows.append((*(str(len(lines)) for lines in ran), place))
-    return _table(rows, width, right=range(len(rows[0]) - 1))
+    return _table(rows, width, right=range(len(rows[0]) - 1), least=LEAST_PATH)
 
 
 # --- 3. tables ---
@@ -301,7 +304,10 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 def _table(
-    rows: Sequence[Sequence[str]], width: int, right: Iterable[int] = ()
+    rows: Sequence[Sequence[str]],
+    width: int,
+    right: Iterable[int] = (),
+    least: int = LEAST,
 ) -> list[str]:
     """Return rows in columns; the last is folded, or set below where it has no room."""
     *columns, _ = zip(*rows, strict=True)
@@ -309,7 +315,7 @@ def _table(
     right = set(right)
     indent = sum(widths) + 2 * len(widths)
     room = width - indent
-    if room < LEAST:
+    if room < least:
         indent, room = 4, max(width - 4, LEAST)
     lines = []
     for *cells, last in rows:

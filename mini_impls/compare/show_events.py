@@ -13,6 +13,8 @@ MARKS = {
     **{"identical": "=", "trap": "!", "unexplained": "!"},
 }
 LEGEND = "= agree   ~ differ for a known reason   ! differ without one"
+LEAST_SITE = 16
+"""A column narrower than this tells no call site."""
 Give = Callable[[str, str], str]
 """Returns the reason that a mirror gives, in the reader's language."""
 COLUMNS = (
@@ -52,12 +54,14 @@ def events(
     ready = ("ready",) if counts else ()
     head = ("", "operation", "bytes", "at", *ready, "hides", "call site")
     yield from _columns([head, *rows], width)
-    yield LEGEND
-    yield from (line for line in COLUMNS if counts or not line.startswith("ready"))
+    for line in (LEGEND, *COLUMNS):
+        if counts or not line.startswith("ready"):
+            yield from wrap(line, width, subsequent_indent="  ")
     named = zip(("group", "dtype"), common, strict=True)
     same = [f"{name} {one}" for name, (one, *rest) in named if not rest]
     if same:
-        yield f"every call: {', '.join(same)}"
+        said = f"every call: {', '.join(same)}"
+        yield from wrap(said, width, subsequent_indent="  ")
     yield from _reasons(rank, width, say, give)
 
 
@@ -88,10 +92,12 @@ def _site(site: ExecutedLine | None) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield rows in columns; a call site loses its folders where there is no room."""
+    """Yield rows in columns; a call site is set below where there is no room."""
     full = [row for row in rows if len(row) > 1]
     widths = [max(len(row[i]) for row in full) for i in range(len(full[0]) - 1)]
-    room = max(width - sum(widths) - 2 * len(widths), 12)
+    room = width - sum(widths) - 2 * len(widths)
+    gap = "  " if room >= 0 else " "
+    below = "\n    " if room < LEAST_SITE else ""
     for row in rows:
         if len(row) == 1:
             yield row[0]
@@ -100,7 +106,9 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
             cell.ljust(size) if i < 2 else cell.rjust(size)
             for i, (cell, size) in enumerate(zip(row, widths, strict=False))
         ]
-        yield "  ".join([*cells, fitted(row[-1], room)]).rstrip()
+        site = fitted(row[-1], width - 4 if below else room)
+        line = gap.join(cells).rstrip() if below else gap.join([*cells, ""])
+        yield f"{line}{below}{site}".rstrip()
 
 
 def fitted(place: str, room: int) -> str:

@@ -52,7 +52,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="seconds after which a wait is a hang (default %(default)s)",
     )
     lang = "say it in another language: es"
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help=lang)
+    parser.add_argument(
+        "--lang", type=str.lower, choices=LANGUAGES, default="en", help=lang
+    )
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args(argv)
     args.prog = parser.prog

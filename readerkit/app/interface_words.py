@@ -89,9 +89,11 @@ def known_language(language: str | None, library: Library) -> str:
     """
     book = library.book
     known = sorted({*book.translations, *book.tour_translations})
-    if language is not None and language not in known:
+    by_name = {each.casefold(): each for each in ("en", *known)}
+    meant = by_name.get("en" if language is None else language.casefold())
+    if meant is None:
         expected = f"expected one of {', '.join(known)}" if known else "there are none"
         raise ReaderkitError(
             f"--lang: this book has no translations into '{language}': {expected}"
         )
-    return language or "en"
+    return meant

@@ -160,6 +160,18 @@ def quiz_objectives(book: Path | None, given: Given) -> Names:
                 yield name, objective.title
 
 
+def progress_lines(book: Path | None, given: Given) -> Names:
+    """Yield the lines of the phase on the line, which ``progress`` may waive."""
+    from readerkit.labs import PHASE
+    from readerkit.labs.progress import NAMES
+
+    if given.get("phase") in (None, PHASE):
+        yield from ((name, "line") for name in NAMES)
+    else:
+        yield "quiz", "line"
+        yield from quiz_objectives(book, given)
+
+
 def quiz_questions(book: Path | None, given: Given) -> Names:
     """Yield the questions of the quiz on the line, or of all."""
     from readerkit.app.quiz_banks import QuizBanks
@@ -288,6 +300,7 @@ KINDS: dict[str, Find] = {
     "quiz-objectives": quiz_objectives,
     "quiz-questions": quiz_questions,
     "quiz-kinds": quiz_kinds,
+    "progress-lines": progress_lines,
     "noted-files": noted_files,
     "priced-gpus": priced_gpus,
     "note-topics": note_topics,

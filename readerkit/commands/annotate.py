@@ -206,7 +206,7 @@ def _show(
     elif any(filters.values()):
         raise click.UsageError("one note is shown whole: leave out the filters")
     else:
-        _show_one(library, upstream, note_id, lang, claims=claims, **how)
+        _show_one(library, upstream, note_id, language, claims=claims, **how)
 
 
 def _named(name: str, library: Library) -> tuple[str | None, str | None, Group | None]:
@@ -292,7 +292,7 @@ def _show_one(
     library: Library,
     upstream: str | None,
     note_id: str,
-    lang: str | None,
+    language: str,
     *,
     as_json: bool,
     pager: bool,
@@ -304,17 +304,18 @@ def _show_one(
     from readerkit.terminal.proofs import plain_proofs, show_proofs
 
     written = annotation = _find(library, upstream, note_id)
-    if lang:
+    if language != "en":
         from readerkit.app.interface_words import say_in
 
-        say, translated = say_in(lang), library.book.translated(annotation, lang)
+        say = say_in(language)
+        translated = library.book.translated(annotation, language)
         if not translated.texts:
             none = say("no {language} text yet: this is the English one")
-            click.echo(f"({none.format(language=lang)})", err=True)
+            click.echo(f"({none.format(language=language)})", err=True)
         elif translated.is_outdated(annotation.stamp):
             old = say("the English changed after this {language} text")
             which = tell(translated.changes(annotation.stamp), say)
-            click.echo(f"({old.format(language=lang)}: {which})", err=True)
+            click.echo(f"({old.format(language=language)}: {which})", err=True)
         annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
@@ -324,12 +325,11 @@ def _show_one(
             plain["claims"] = plain_proofs(library, written)
         print_json(plain)
     elif claims:
-        show_proofs(library, written, lang or "en", as_json=False, pager=pager)
+        show_proofs(library, written, language, as_json=False, pager=pager)
     else:
         from readerkit.terminal.note import note_page
         from readerkit.terminal.pager import show_paged
 
-        language = lang or "en"
         page = note_page(library, note, sources, language=language)
         show_paged(page, pager=pager, language=language)
 

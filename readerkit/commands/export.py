@@ -64,7 +64,10 @@ class _Leaving:
 @click.option("--tour", help="One tour, in its order.", shell_complete=names("tours"))
 @chosen_notes_options
 @click.option(
-    "--lang", type=click.Choice(LANGUAGES), default="en", help="By default English."
+    "--lang",
+    type=click.Choice(LANGUAGES, case_sensitive=False),
+    default="en",
+    help="By default English.",
 )
 @book_option
 def export(

@@ -15,6 +15,7 @@ from readerkit.commands.options import book_option, folder_option, json_option
 from readerkit.errors import ReaderkitError
 from readerkit.labs import PHASE
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
@@ -27,9 +28,19 @@ if TYPE_CHECKING:
 @click.command(short_help="The definition of done, each line with its evidence.")
 @click.argument("phase", type=click.IntRange(0, 999))
 @folder_option
-@click.option("--waive", metavar="LINE", help="Do without a line, such as tp-curve.")
+@click.option(
+    "--waive",
+    metavar="LINE",
+    shell_complete=names("progress-lines"),
+    help="Do without a line, such as tp-curve.",
+)
 @click.option("--reason", help="Why; it stands in the table.")
-@click.option("--unwaive", metavar="LINE", help="Take that back.")
+@click.option(
+    "--unwaive",
+    metavar="LINE",
+    shell_complete=names("progress-lines"),
+    help="Take that back.",
+)
 @json_option
 @book_option
 def progress(
@@ -57,11 +68,11 @@ def progress(
         raise click.UsageError("--waive LINE and --reason TEXT belong together")
     get_lines, title = _lines(phase, folder, book)
     waived = _read_waived(phase)
-    names = [line.name for line in get_lines({})]
+    known = [line.name for line in get_lines({})]
     for name in filter(None, (waive, unwaive)):
-        if name not in names:
+        if name not in known:
             raise ReaderkitError(
-                f"unknown line: got '{name}', expected one of {', '.join(names)}"
+                f"unknown line: got '{name}', expected one of {', '.join(known)}"
             )
     if waive is not None and reason is not None:
         waived[waive] = " ".join(reason.split())

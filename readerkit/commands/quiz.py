@@ -156,7 +156,7 @@ def quiz() -> None:
 )
 @click.option(
     "--lang",
-    type=click.Choice(LANGUAGES),
+    type=click.Choice(LANGUAGES, case_sensitive=False),
     default="en",
     help="What is asked and said; [en] marks what is not translated.",
 )
@@ -194,7 +194,12 @@ def take(
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
 @phase_option
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
-@click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="As there.")
+@click.option(
+    "--lang",
+    type=click.Choice(LANGUAGES, case_sensitive=False),
+    default="en",
+    help="As there.",
+)
 @json_option
 @book_option
 @click.pass_context

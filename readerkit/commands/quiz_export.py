@@ -34,7 +34,9 @@ STDOUT = Path("-")
 )
 @click.option("--seed", type=click.IntRange(0), help="Which variants: by default 0.")
 @click.option(
-    "--lang", type=click.Choice(LANGUAGES), help="Of the bank: by default English."
+    "--lang",
+    type=click.Choice(LANGUAGES, case_sensitive=False),
+    help="Of the bank: by default English.",
 )
 @filter_options
 @json_option

@@ -46,7 +46,7 @@ _VERDICTS = {True: "yes", False: "NO", None: "?"}
 )
 @click.option(
     "--lang",
-    type=click.Choice(LANGUAGES),
+    type=click.Choice(LANGUAGES, case_sensitive=False),
     default="en",
     help="Titles and hints in another language: es; the rest is marked.",
 )

@@ -55,7 +55,7 @@ def _remember(context: click.Context, _: click.Parameter, language: str) -> None
 _LANGUAGE = "readerkit.estimate.language"
 language_option = click.option(
     "--lang",
-    type=click.Choice(LANGUAGES),
+    type=click.Choice(LANGUAGES, case_sensitive=False),
     default=LANGUAGES[0],
     expose_value=False,
     callback=_remember,

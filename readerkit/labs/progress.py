@@ -28,6 +28,12 @@ OBJECTIVES = {
     "goal-5": "goal-spend",
 }
 """What the quiz asks for, by line of the table."""
+NAMES = (
+    *("ddp", "tp-curve", "citations", "spend", "diagram", "quiz"),
+    *OBJECTIVES,
+    "rung-11",
+)
+"""Of every line."""
 DONE = "definition of done"
 GROUPS = {
     DONE: "what is handed in",

@@ -35,6 +35,7 @@ _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 DOWNLOAD_SECONDS = 900
 PROBE_SECONDS = 20
 """An index that accepts and never answers must not hold the reader up for ever."""
+_UNREACHED = "the package index cannot be reached"
 
 
 def serve_package(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
@@ -133,13 +134,14 @@ def _pip(command: list[str]) -> str:
     if "No module named pip" in done.stderr:
         lines = ["pip is not installed beside readerkit"]
     elif "after connection broken by" in done.stderr:
-        lines = ["the package index cannot be reached"]  # pip: "No matching ..."
+        lines = [_UNREACHED]  # pip: "No matching ..."
     raise SourceError(f"pip: {lines[-1].removeprefix('ERROR: ')}")
 
 
 def _download_sdist(package: Package, folder: Path) -> Path:
     """Fetch the sdist from the first index that has it; digests are checked."""
     from pypi_simple import NoSuchProjectError, PyPISimple, UnsupportedRepoVersionError
+    from requests import ConnectionError as NoConnection
 
     name, version = package.name, package.version
     options = _pip_options()
@@ -158,6 +160,8 @@ def _download_sdist(package: Package, folder: Path) -> Path:
                         client.download_package(file, path, timeout=DOWNLOAD_SECONDS)
                         return path
             problems.append(f"no sdist of {version}")
+        except NoConnection:
+            problems.append(_UNREACHED)
         except (
             NoSuchProjectError,
             UnsupportedRepoVersionError,
@@ -217,7 +221,7 @@ def _listed(name: str, options: Mapping[str, str]) -> list[DistributionPackage]:
             with PyPISimple(**given, session=_session(options)) as client:
                 return client.get_project_page(name, timeout=PROBE_SECONDS).packages
         except NoConnection:
-            problem = problem or "the package index cannot be reached"
+            problem = problem or _UNREACHED
         except Exception as error:  # of requests, of what is no index
             line = str(error).splitlines()[0]
             problem = problem or re.sub(r"//[^/@\s]*@", "//", line)[:200]

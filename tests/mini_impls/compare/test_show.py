@@ -1,6 +1,7 @@
 """What compare prints: the verdict first and last, each thing once, in 80 columns."""
 
 import dataclasses
+import re
 
 import pytest
 from msgspec.structs import replace
@@ -135,6 +136,17 @@ def test_a_report_fits(path, width):
         assert wide == []
     else:  # columns of numbers have their width; sentences fold
         assert all(len(line) <= 80 for line in wide)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_no_two_files_look_alike_on_a_narrow_terminal(path):
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    _, _, ran = render(record, 50).partition("--- lines that ran")
+    _, *files = re.findall(r"^    (\S+)$", ran.split("\n\n")[0], re.MULTILINE)
+    assert len({*files}) == len(record.lit) == len(files)
+    assert all(
+        each.path.endswith(file) for each, file in zip(record.lit, files, strict=True)
+    )
 
 
 def test_a_number_of_any_size_leaves_room_for_what_it_is():

@@ -57,6 +57,8 @@ LINES = {
     "estimate memory --zero ": ["0", "ddp", "1", "2", "3", "fsdp", "1/2"],
     "estimate memory --recompute s": ["selective", "shared_experts"],
     "estimate memory --recompute core_attn,la": ["core_attn,layernorm"],
+    "progress 35 --waive tp": ["tp-curve"],
+    "progress --unwaive rung-1": ["rung-10", "rung-11"],
     "estimate flops --recompute s": ["selective"],
     "estimate memory --norm r": ["rmsnorm"],
     "estimate memory --precision fp8": ["fp8-13", "fp8lm-7"],

@@ -120,6 +120,16 @@ def test_an_empty_name_is_no_filter_that_everything_fits(option, real_cache, cap
     assert f"unknown {option[2:]}: got '', expected one of" in done.err
 
 
+@pytest.mark.parametrize("spelt", ["es", "ES", "Es"])
+def test_a_language_is_named_in_any_case(spelt, real_cache, capsys):
+    done = run(capsys, "annotate", "tp-row-forward", "--lang", spelt)
+    assert (done.code, done.err) == (0, "") and done.out.startswith("decisión")
+    assert (
+        "parámetros"
+        in run(capsys, "estimate", "memory", "--model", "gpt2", "--lang", spelt).out
+    )
+
+
 # --- paths ---
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import QuizBanks
+from readerkit.labs.progress import NAMES
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import AnswerRow, SessionRow, timestamp
 from tests.helpers import ROOT, run
@@ -114,7 +115,7 @@ def lines(capsys, folder: Path, *arguments: str) -> tuple[int, dict[str, dict]]:
 def test_nothing_is_met_at_the_start_but_the_diagram(tmp_path, capsys, real_cache):
     code, found = lines(capsys, tmp_path)
     assert code == 1
-    assert len(found) == 6 + 11 + 5
+    assert len(found) == 6 + 11 + 5 and found.keys() == {*NAMES}
     assert [name for name, row in found.items() if row["state"] == "met"] == ["diagram"]
     assert all(row["evidence"] for row in found.values())
     assert first_steps(capsys, tmp_path) == [

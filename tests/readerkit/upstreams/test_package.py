@@ -137,6 +137,8 @@ def test_wheel_of_another_version_or_platform_does_not_serve(links):
 def test_index_that_cannot_be_reached_is_not_one_without_the_package(monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     assert error_of(FROM_WHEEL) == "pip: the package index cannot be reached"
+    wanted = f"no sdist of {NAME} {VERSION}: the package index cannot be reached"
+    assert error_of(FROM_SDIST) == wanted
 
 
 def test_pip_has_a_time_limit(monkeypatch):
