@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
-
-from readerkit.terminal.folded import fitting
+from typing import Any, NoReturn, TextIO
 
 LONGEST_S = 365 * 24 * 3600.0
 """The longest timeout: far beyond it clocks overflow, in Python and in the store."""
@@ -22,6 +22,19 @@ def check_timeout(timeout_s: float) -> None:
         raise ValueError(f"--timeout {timeout_s} is not above 0")
     if timeout_s > LONGEST_S:
         raise ValueError(f"--timeout {timeout_s} is above {LONGEST_S:.0f}, a year")
+
+
+def folded(text: str, stream: TextIO) -> str:
+    """Return text whose words stay whole on the terminal that a stream may be."""
+    if not stream.isatty():
+        return text
+    fill = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).fill
+    return "\n".join(map(fill, text.split("\n")))
 
 
 class Options(argparse.ArgumentParser):
@@ -51,7 +64,7 @@ class Options(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with what was typed, and end."""
         text = f"{self.format_usage()}{self.prog}: error: {message}\n"
-        self.exit(2, fitting(text, sys.stderr))
+        self.exit(2, folded(text, sys.stderr))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 
-from mini_impls.limits import Options
+from mini_impls.limits import Options, folded
 from mini_impls.schedules import SCHEDULES, get_orders
 from mini_impls.timeline import (
     draw,
@@ -15,9 +16,8 @@ from mini_impls.timeline import (
     get_peak_in_flight,
     get_timeline,
 )
-from readerkit.render.schedule_picture import in_blocks
 from readerkit.system.output import OutputError, printing
-from readerkit.terminal.folded import fitting, screen_columns
+from readerkit.wording.grid_blocks import in_blocks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         head = f"{schedule}: p={args.world} m={args.microbatches} v={v}"
         try:
             with printing():
-                print(fitting(f"{head}\n{text}\n", sys.stdout))
+                print(folded(f"{head}\n{text}\n", sys.stdout))
         except OutputError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
             return 1
@@ -71,7 +71,7 @@ def describe(
     held = " ".join(str(get_peak_in_flight(order)) for order in orders)
     grid = draw(timeline, world_size)
     if sys.stdout.isatty():
-        grid = in_blocks(grid, screen_columns())
+        grid = in_blocks(grid, shutil.get_terminal_size().columns)
     return f"""{grid}
   bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
   bubble of all time   {float(total):.2%}

@@ -101,7 +101,7 @@ def bubble(
 
 def _fitting(grid: str) -> str:
     """Return a grid as wide as the terminal; what is no terminal takes it whole."""
-    from readerkit.render.schedule_picture import in_blocks
+    from readerkit.wording.grid_blocks import in_blocks
 
     return in_blocks(grid, screen_columns()) if sys.stdout.isatty() else grid
 

@@ -292,36 +292,19 @@ def _resumed(
             raise
         click.echo(f"readerkit: {error}", err=True)
         return None
-    if resume or (not as_json and _wants_to_resume(session, language)):
+    if resume or (not as_json and sys.stdin.isatty() and _wanted(session, language)):
         return session
     return None
 
 
-def _wants_to_resume(session: Session, language: str) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    from readerkit.app.interface_words import say_in
-    from readerkit.terminal.asking import confirm
+def _wanted(session: Session, language: str) -> bool:
+    from readerkit.terminal.quiz_resume import tell_kept, wants_to_resume
 
-    say, row = say_in(language), session.row
-    asked = say("Go on with the quiz of {begun} UTC ({done} of {of} answered)?")
-    if session.is_exam:
-        asked = say("Go on with the exam of {begun} UTC ({done} of {of} answered)?")
-    begun = row.started[:16].replace("T", " ")
-    counts = {"done": session.answered, "of": len(row.questions)}
-    wants = confirm(asked.format(begun=begun, **counts), default=True, say=say)
+    wants = wants_to_resume(session, language)
     if wants is None:
-        _tell_kept(session, language)
+        tell_kept(session, language)
         raise click.exceptions.Exit(LEFT if session.is_exam else 0)
     return wants
-
-
-def _tell_kept(session: Session, language: str) -> None:
-    from readerkit.app.interface_words import say_in
-    from readerkit.app.quiz_banks import kept
-    from readerkit.model.language import said
-
-    click.echo(said(kept(session), say_in(language)), err=True)
 
 
 def _lead(
@@ -346,8 +329,10 @@ def _lead(
     try:
         result = lead(session, lines)
     except (click.Abort, KeyboardInterrupt):
+        from readerkit.terminal.quiz_resume import tell_kept
+
         click.echo(err=True)
-        _tell_kept(session, language)
+        tell_kept(session, language)
         raise
     passed = getattr(result, "passed", None)
     if session.is_exam and not passed:

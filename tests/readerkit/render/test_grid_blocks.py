@@ -1,6 +1,6 @@
 """A grid on a narrow terminal."""
 
-from readerkit.render.schedule_picture import in_blocks
+from readerkit.wording.grid_blocks import in_blocks
 
 GRID = "rank 0 | F0 F1 B0 B1\nrank 1 | .  F0 B0 ."
 
