@@ -116,7 +116,8 @@ def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRe
     if to is not None and _is_place(to):
         return _at_place(upstream, to)
     tried = []
-    for way in (_here,) if upstream.is_living else (_release, _tag):
+    ways = (_release,) if to is None else (_release, _tag)
+    for way in (_here,) if upstream.is_living else ways:
         try:
             return way(library, upstream, to)
         except SourceError as error:
@@ -200,7 +201,7 @@ def _tag(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
     from readerkit.upstreams.git_source import serve_git
 
     if not upstream.url or to is None:
-        raise SourceError("it has no repository in upstreams.yaml, or none was asked")
+        raise SourceError("it has no repository in upstreams.yaml")
     try:
         commit, tag = parse_commit(to), ""
     except ValueError:

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 import click
 
 LEAST_COLUMNS = 20
+ROOM = 24
+"""The width of a column in which text may go on below itself."""
 
 
 def fold(text: str, columns: int) -> str:
     """Return text whose lines fit, as far as words do; colours cost no room.
 
-    What follows a break is indented below its line, and a gap between columns counts as
-    one blank where it is broken.
+    What follows a break stands below the last column, where that has room; elsewhere
+    that column begins below its line, and all that follows is indented.
 
     >>> print(fold("memory of the most  1.68 GB", 20))
     memory of the most
@@ -26,15 +28,24 @@ def fold(text: str, columns: int) -> str:
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
-    if len(click.unstyle(line)) <= columns:
+    plain = click.unstyle(line)
+    if len(plain) <= columns:
         yield line
         return
-    indent = " " * min(len(line) - len(line.lstrip(" ")) + 2, columns // 2)
-    row = ""
+    gaps = re.finditer(r"(?<=\S) {2,}(?=\S)", plain)
+    last = max((gap.end() for gap in gaps), default=0)
+    has_room = columns - last >= ROOM
+    below = min(len(plain) - len(plain.lstrip(" ")) + 2, columns // 2)
+    indent = max(below, last) if has_room else below
+    row, at = "", 0
     for gap, word in re.findall(r"( *)([^ ]+)", line):
-        if row.strip() and len(click.unstyle(row + gap + word)) > columns:
+        at += len(gap)
+        is_full = len(click.unstyle(row + gap + word)) > columns
+        if row.strip() and (is_full or (at == last and not has_room)):
             yield row
-            row = indent + word
+            fits = indent + len(click.unstyle(word)) <= columns
+            row = " " * (indent if fits else below) + word
         else:
             row += gap + word
+        at += len(click.unstyle(word))
     yield row

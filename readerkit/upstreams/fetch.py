@@ -119,13 +119,14 @@ def _try(
             _check(served, expected)
         elif not served.files:
             raise SourceError("it has none of the included paths")
-        return served
     except MovedTagError:
         raise
     except SourceError as error:
         tried.append(f"{name}: {error}")
-        report(f"{upstream.name}: not from {name}: {error}")
         return None
+    for each in tried:  # where none serves, the error says it
+        report(f"{upstream.name}: not from {each}")
+    return served
 
 
 def missing_files(lock: Lock, store: BlobStore) -> list[TreePath]:

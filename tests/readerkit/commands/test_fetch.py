@@ -336,6 +336,14 @@ def test_no_network_and_nothing_cached_says_what_was_tried_and_what_to_do(
     assert blobs(cache) == []
 
 
+@pytest.mark.parametrize("command", ["fetch", "annotate"])
+def test_a_person_without_a_network_is_told_each_reason_once(command, desk, free_port):
+    unreachable(desk.book, free_port)
+    shown = run_on_terminal(200, command, "sample", "--book", str(desk.book.root))
+    assert shown.count("no installed package carries these files") == 1
+    assert shown.count("Connection refused") == 1
+
+
 def test_without_a_network_what_is_cached_still_reads(desk, free_port):
     assert desk.run("fetch").code == 0
     unreachable(desk.book, free_port)

@@ -39,3 +39,34 @@ def test_what_follows_a_break_is_indented_below_it():
     rows = fold(TEXT, 40).split("\n")
     follows = [row for row in rows if re.match(r" {6}\S", row)]
     assert follows, "below the formula, which is indented by four"
+
+
+LIST = "ok  grammars  Python, C and Go: more with the extra of languages"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        pytest.param(
+            40,
+            [
+                "ok  grammars  Python, C and Go: more with",
+                "              the extra of languages",
+            ],
+            id="below its column",
+        ),
+        pytest.param(
+            30,
+            [
+                "ok  grammars",
+                "  Python, C and Go: more with",
+                "  the extra of languages",
+            ],
+            id="a column without room begins a row",
+        ),
+    ],
+)
+def test_a_list_stays_one_on_a_narrow_terminal(columns, rows):
+    assert fold(LIST, columns + 1).split("\n") == rows
+    styled = LIST.replace("grammars", click.style("grammars", bold=True))
+    assert click.unstyle(fold(styled, columns + 1)).split("\n") == rows
