@@ -115,6 +115,8 @@ def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRe
         return OtherRevision("the files as they are now", files, is_now=True)
     if to is not None and _is_place(to):
         return _at_place(upstream, to)
+    if to is not None and to.startswith(("/", "./", "../", "~")):
+        raise SourceError(f"--to {to}: got no folder there, expected a checkout")
     tried = []
     ways = (_release,) if to is None else (_release, _tag)
     for way in (_here,) if upstream.is_living else ways:

@@ -283,6 +283,13 @@ def test_code_that_lives_is_compared_with_a_revision_of_its_repository(kept):  #
     assert "no revision 'nowhere' can be had" in done.err
 
 
+@pytest.mark.parametrize("place", ["/nowhere", "./nowhere", "~/nowhere"])
+def test_a_folder_that_is_not_there_is_asked_of_nobody(place, capsys):
+    done = run(capsys, "drift", "megatron", "--to", place)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"readerkit: --to {place}: got no folder there")
+
+
 @pytest.mark.parametrize(
     ("tag", "to", "release"),
     [
