@@ -519,6 +519,24 @@ def test_a_copy_waits_for_the_save_that_reads_its_memory(tmp_path, monkeypatch):
     assert written == [1.0, 2.0]
 
 
+def test_the_next_save_tells_once_that_the_last_one_failed(tmp_path, monkeypatch):
+    written = []
+
+    def write(directory, staged, group, *, extra):
+        if directory.name == "step-00000001":
+            raise RuntimeError("the disk is full")
+        written.append(directory.name)
+
+    monkeypatch.setattr(checkpoint_async, "save", write)
+    checkpointer = AsyncCheckpointer(tmp_path, SimpleNamespace(rank=lambda: 1))
+    checkpointer.save(1, {}, {})
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        checkpointer.save(2, {}, {})
+    checkpointer.save(3, {}, {})
+    checkpointer.close()
+    assert written == ["step-00000003"]
+
+
 def save_and_change(rank, root):
     """Save in the background while the state changes; then over what is there."""
     checkpointer = AsyncCheckpointer(root / "kept", dist.new_group(), keep=2)
