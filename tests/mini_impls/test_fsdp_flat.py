@@ -338,6 +338,15 @@ class FakeGroup:
         return 2
 
 
+def test_what_stands_behind_a_tied_weight_is_flattened_too():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 3))
+    model[1].weight = model[0].weight
+    handle = fully_shard_flat(model, FakeGroup(), modules=[]).handles[""]
+    sizes = {i.fqn: handle.numels[i.place] for i in handle.param_infos}
+    assert list(sizes.values()) == [4, 2, 4, 2, 6, 3]
+    assert handle.unpadded_size == 4 + 2 + 2 + 6 + 3  # the tied one once
+
+
 def half_frozen():
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
