@@ -187,6 +187,8 @@ def test_what_has_one_type_is_loaded_into_another(tmp_path, saved, loaded):
 
 def test_plain_files_are_for_the_same_layout_alone(tmp_path):
     (first, _), (other, *_) = rows(some_tensors(), 2), rows(some_tensors(), 3)
+    turned = torch.arange(6.0).view(1, 2, 3).mT
+    first["table"] = HeldTensor(turned, (0, 0, 0), (2, 3, 2))
     save_plain(tmp_path / "0.safetensors", first)
     (there,) = blank([first])
     load_plain(tmp_path / "0.safetensors", there)
@@ -224,6 +226,12 @@ def test_bytes_are_counted_not_elements():
     tensors |= {n: torch.zeros(20, dtype=torch.uint8) for n in ("narrow", "too")}
     plans = dedup_save_plans([create_local_plan(s) for s in rows(tensors, 2)])
     assert [[i.name for i in p] for p in plans] == [["wide"], ["narrow", "too"]]
+
+
+def test_what_is_empty_is_shared_out_too():
+    empty = {name: torch.zeros(0) for name in "AB"}
+    plans = dedup_save_plans([create_local_plan(s) for s in rows(empty, 2)])
+    assert [[item.name for item in plan] for plan in plans] == [["A"], ["B"]]
 
 
 def test_what_later_ranks_alone_hold_comes_on_top_of_replicas():
@@ -535,6 +543,35 @@ def test_the_next_save_tells_once_that_the_last_one_failed(tmp_path, monkeypatch
     checkpointer.save(3, {}, {})
     checkpointer.close()
     assert written == ["step-00000003"]
+
+
+def test_no_thread_outlives_a_save_that_failed(tmp_path, monkeypatch):
+    def fail(directory, staged, group, *, extra):
+        raise OSError(directory.name)
+
+    monkeypatch.setattr(checkpoint_async, "save", fail)
+    before = threading.enumerate()
+    checkpointer = AsyncCheckpointer(tmp_path, SimpleNamespace(rank=lambda: 1))
+    checkpointer.save(1, {}, {})
+    with pytest.raises(OSError, match=NAMED.format(1)):
+        checkpointer.close()
+    assert threading.enumerate() == before
+
+
+def resume_beside_an_older_look(rank, root):
+    seen = checkpoint_async.saved_steps
+    if rank.rank == 1:
+        checkpoint_async.saved_steps = lambda root: seen(root)[:1]
+    try:
+        return resume(root, {}, rank.group)
+    finally:
+        checkpoint_async.saved_steps = seen
+
+
+def test_all_ranks_resume_what_the_first_one_found(pool2, tmp_path):
+    for step in (1, 2):
+        write(tmp_path / NAMED.format(step), [{}], {"step": step})
+    assert pool2.run(resume_beside_an_older_look, tmp_path) == [{"step": 2}] * 2
 
 
 def save_and_change(rank, root):

@@ -127,6 +127,7 @@ def every_op(rank):
     for op, dtype in [
         ("SUM", torch.bool),
         ("AVG", torch.float32),
+        ("AVG", torch.complex64),
         ("PRODUCT", torch.int64),
         ("MIN", torch.bfloat16),
         ("MAX", torch.int8),
@@ -203,12 +204,12 @@ def test_both_halves_of_a_ring_cost_what_is_stated(pool, numel):
 def pipelined(rank, numel, segments):
     plain = list(data(rank.rank, numel).tensor_split(rank.world_size))
     overlapped = list(data(rank.rank, numel).tensor_split(rank.world_size))
-    in_flight, most = 0, 0
+    in_flight, most, rounds = 0, 0, 0
     real_exchange, real_wait = c.exchange, c.wait
 
     def exchange(*args):
-        nonlocal in_flight, most
-        in_flight += 1
+        nonlocal in_flight, most, rounds
+        in_flight, rounds = in_flight + 1, rounds + 1
         most = max(most, in_flight)
         return real_exchange(*args)
 
@@ -226,18 +227,19 @@ def pipelined(rank, numel, segments):
     finally:
         c.exchange, c.wait = real_exchange, real_wait
     want = c.ring_reduce_scatter(plain, rank.group)
-    return torch.equal(got, want), most, sent.payload_bytes()["send"]
+    return torch.equal(got, want), most, rounds, sent.payload_bytes()["send"]
 
 
 @pytest.mark.parametrize("segments", [2, 3])
 def test_pipelined_ring_keeps_two_rounds_in_flight(pool, segments):
     w = pool.world_size
-    for rank, (equal, most, sent_bytes) in enumerate(
+    for rank, (equal, most, rounds, sent_bytes) in enumerate(
         pool.run(pipelined, 1001, segments)
     ):
         assert equal
         assert most == 2
-        assert sent_bytes == 4 * log.cost("ring_reduce_scatter", 1001, rank, w)[1]
+        stated = log.cost("pipelined_ring_reduce_scatter", 1001, rank, w)
+        assert (rounds * 2, sent_bytes) == (stated[0] * segments, 4 * stated[1])
 
 
 def broadcast_from(rank, src):
@@ -287,22 +289,38 @@ def world_of_three(rank):
         with Rounds() as seen:
             find(name)(tensor, group)
         want = sum(data(r, 10, torch.int64) for r in range(3))
-        answers[name] = (torch.equal(tensor, want), seen.sent_bytes)
+        answers[name] = (torch.equal(tensor, want), seen.sent_bytes, seen.rounds)
         mean = torch.arange(10.0) * 3 * (rank.rank + 1)  # means that are whole numbers
         find(name)(mean, group, dist.ReduceOp.AVG)
-        answers[f"mean by {name}"] = (torch.equal(mean, torch.arange(10.0) * 6), 0)
+        answers[f"mean by {name}"] = (torch.equal(mean, torch.arange(10.0) * 6),)
     tensor = data(rank.rank, 4)
     log.tree_broadcast(tensor, 2, group)
-    answers["tree_broadcast"] = (torch.equal(tensor, data(2, 4)), 0)
+    answers["tree_broadcast"] = (torch.equal(tensor, data(2, 4)),)
     return answers
 
 
 def test_a_world_that_is_no_power_of_two(pool4):
-    for rank, answers in enumerate(pool4.run(world_of_three)[:3]):
-        for name, (equal, sent_bytes) in answers.items():
-            assert equal, name
-            if name in ALL_REDUCES:
-                assert sent_bytes == 8 * log.cost(name, 10, rank, 3)[1]
+    of_ranks = pool4.run(world_of_three)[:3]
+    assert all(equal for answers in of_ranks for equal, *_ in answers.values())
+    for name in ALL_REDUCES:
+        stated = [log.cost(name, 10, rank, 3) for rank in range(3)]
+        seen = [answers[name] for answers in of_ranks]
+        assert [sent for _, sent, _ in seen] == [8 * elements for _, elements in stated]
+        assert {rounds for rounds, _ in stated} == {max(rounds for *_, rounds in seen)}
+
+
+def world_of_one(rank):
+    mine = [dist.new_group([each]) for each in range(rank.world_size)][rank.rank]
+    tensors = {name: torch.arange(3.0) for name in ALL_REDUCES}
+    with Rounds() as seen:
+        for name, tensor in tensors.items():
+            find(name)(tensor, mine, dist.ReduceOp.AVG)
+    return seen.rounds, [tensor.tolist() for tensor in tensors.values()]
+
+
+def test_a_world_of_one_sends_nothing(pool2):
+    for rounds, tensors in pool2.run(world_of_one):
+        assert rounds == 0 and tensors == [[0.0, 1.0, 2.0]] * len(ALL_REDUCES)
 
 
 def refuse(rank):

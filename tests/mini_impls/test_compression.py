@@ -215,6 +215,31 @@ def test_columns_become_orthonormal_and_zeros_stay():
     torch.testing.assert_close(matrix.T @ matrix, expected, atol=1e-5, rtol=0)
 
 
+def test_what_only_fp64_tells_apart_is_two_columns():
+    column, other = torch.eye(9, 2, dtype=torch.float64).unbind(1)
+    matrix = torch.stack((column, column + 1e-9 * other), dim=1)
+    orthogonalize(matrix)
+    torch.testing.assert_close(matrix, torch.eye(9, 2, dtype=torch.float64))
+
+
+def test_an_iteration_starts_from_a_stream_of_its_own_in_the_type_of_gradients():
+    before = torch.get_rng_state()
+    (q,) = PowerSGD(2, seed=1).draw_qs([torch.zeros(9, 7, dtype=torch.float64)])
+    assert q.dtype is torch.float64 and q.shape == (7, 2)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def send_one_of_three(rank):
+    bucket = GradBucket(some_params([(3,)]))
+    bucket.buffer.copy_(torch.tensor([1.0, -5.0, 2.0]))
+    TopK(0.1)(bucket, rank.group)
+    return bucket.buffer.tolist()
+
+
+def test_of_few_elements_one_is_sent(pool2):
+    assert pool2.run(send_one_of_three) == [[0.0, -5.0, 0.0]] * 2
+
+
 def first_steps(rank):
     compress, bucket = PowerSGD(1, start_iter=2), GradBucket(some_params())
     sent = []

@@ -230,6 +230,7 @@ def odd(rank, find_unused):
     model.zero_grad()
     ddp(torch.ones(2, 4), False).sum().backward()
     second = {name: p.grad for name, p in model.named_parameters()}
+    assert not any(b.grad_reduce_handle for b in ddp.buckets), "a work is kept"
     return first, second, int(model.count), sent.counts()
 
 
@@ -379,19 +380,19 @@ def test_no_sync_adds_locally_and_sends_once(pool, set_to_none):
 
 def leave_no_sync_by_an_error(rank):
     """A microbatch fails within `no_sync`; the batch after it is another one."""
-    module = nn.Linear(2, 2)
+    module = nn.Linear(2, 2).double()
     ddp = DistributedDataParallel(module, rank.group)
     with pytest.raises(ArithmeticError), ddp.no_sync():
         raise ArithmeticError
     with CollectiveCounter() as sent:
-        ddp(torch.full((1, 2), rank.rank + 1.0)).sum().backward()
+        ddp(torch.full((1, 2), rank.rank + 1.0).double()).sum().backward()
     return sent.counts(), module.weight.grad
 
 
 def test_an_error_within_no_sync_ends_it(pool2):
     for counts, grad in pool2.run(leave_no_sync_by_an_error):
         assert counts == {"all_reduce": 1}
-        assert torch.equal(grad, torch.full((2, 2), 1.5))
+        assert torch.equal(grad, torch.full((2, 2), 1.5).double())
 
 
 def accumulate_in_a_branch(rank, find_unused):

@@ -749,8 +749,48 @@ def test_what_backward_did_not_reach_is_not_reached_by_the_next(pool2):
             torch.testing.assert_close(grads[name], rows_of(p.grad, rank, 2))
 
 
+class Stopped(TwoHeads):
+    """A body that backward does not reach, and a flag that its head is called with."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = Flagged()
+
+    def forward(self, x):
+        return self.head(self.body(x).detach().requires_grad_(), True)
+
+
+class Flagged(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x, twice):
+        return x * self.weight * (1 + twice)
+
+
+def gather_in_vain(rank):
+    model = Stopped()
+    state = fully_shard(model, rank.group, modules=["body", "head"])
+    x = torch.ones(2, 4, requires_grad=True)
+    output = model(x)
+    output.sum().backward()
+    pending = [g._all_gather_result for g in state.param_groups.values()]
+    return output.detach(), model.head.weight.grad, pending
+
+
+def test_what_was_gathered_in_vain_does_not_outlive_backward(pool2):
+    want = Stopped()
+    want(torch.ones(2, 4)).sum().backward()
+    for rank, (output, grad, pending) in enumerate(pool2.run(gather_in_vain)):
+        assert torch.equal(output, want(torch.ones(2, 4)).detach())
+        assert torch.equal(grad, rows_of(want.head.weight.grad, rank, 2))
+        assert pending == [None, None]
+
+
 def test_a_name_that_begins_like_another_is_another():
     model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(11)))
+    model[10].requires_grad_(False)  # and replicated all the same
     rest = {p for name, p in model.named_parameters() if name[:2] != "1."}
     state = fully_shard(model, FakeGroup(), modules=["1"])
     assert set(state.replicated) == rest  # those of "10" among them

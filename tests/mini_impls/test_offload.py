@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ from mini_impls.offload_activations import (
     offload_layers,
     save_on_host,
 )
-from mini_impls.offload_states import OffloadedModel
+from mini_impls.offload_states import OffloadedModel, OffloadedUnit, find_owners
 from mini_impls.traffic import CollectiveCounter
 
 CPU = torch.device("cpu")
@@ -73,9 +74,12 @@ def test_a_copy_is_of_the_moment_and_its_bytes_and_seconds_count():
     into = torch.empty(1000)
     assert link.start(arrived, "to device", into=into).wait() is into
     assert torch.equal(into, source)
+    assert link.exposed_s > waited + 0.5, "one wait more"
     link.forget()
     assert not link.moved and link.exposed_s == 0 == link.busy_s["to host"]
+    threads = [thread for lane in link.lanes.values() for thread in lane._threads]
     link.close()
+    assert len(threads) == 2 and not any(thread.is_alive() for thread in threads)
 
 
 def test_what_had_work_beside_it_is_not_exposed():
@@ -343,6 +347,23 @@ def test_unused_and_frozen_parameters_of_a_unit_have_no_gradient(pool2):
         assert have == {"a.weight", "a.bias"}
 
 
+def test_a_name_that_begins_like_another_is_another():
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(11)))
+    found = dict(find_owners(dict(model.named_modules()), ["", "1"]))
+    assert set(found["1"]) == set(model[1].parameters())
+    assert set(model[10].parameters()) <= set(found[""])
+
+
+def test_rows_on_the_host_have_the_type_of_the_parameter():
+    layer = nn.Linear(3, 2).double()
+    owners = {param: [(layer, name)] for name, param in layer.named_parameters()}
+    want = [param.detach().clone() for param in owners]
+    unit = OffloadedUnit(
+        owners, SimpleNamespace(rank=int, size=lambda: 1), HostLink(CPU)
+    )
+    assert all(map(torch.equal, unit.shards, want))
+
+
 def refused(rank, modules):
     link = HostLink(CPU)
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
@@ -476,6 +497,24 @@ def test_a_square_matrix_and_its_transpose_are_two_tensors():
     with ActivationOffload(HostLink(CPU), []).part():
         out = ((x @ x.T) * weight).sum()
     assert torch.equal(*torch.autograd.grad(out, x), want)
+
+
+def test_one_memory_of_two_types_is_two_tensors():
+    x, table = (torch.randn(3, dtype=torch.float64).requires_grad_() for _ in "ab")
+    places = torch.tensor([2, 0, 1])
+    with ActivationOffload(HostLink(CPU), []).part():
+        out = (x * places.view(torch.float64)).sum() + (table[places] * x).sum()
+    got = torch.autograd.grad(out, (x, table))
+    assert torch.equal(got[0], places.view(torch.float64) + table[places])
+    assert torch.equal(got[1], x[[1, 2, 0]])
+
+
+def test_what_is_small_is_small_in_bytes():
+    link = HostLink(CPU)
+    x, wide = torch.randn(4, requires_grad=True), torch.randn(4).double()
+    with ActivationOffload(link, [], min_bytes=32).part():
+        (x * x).sum(), (x.double() * wide).sum()
+    assert link.moved["to host"] == wide.nbytes == 32
 
 
 def test_small_tensors_stay_and_a_graph_may_be_gone_through_again_and_again():

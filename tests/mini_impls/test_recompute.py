@@ -364,6 +364,9 @@ def test_the_plain_ways_are_right_without_dropout_and_wrong_with_it(streams):
         expected, got = outcome(streams, part, None), outcome(streams, part, way)
         same = [torch.equal(a, b) for a, b in zip(got[:-2], expected[:-2], strict=True)]
         assert all(same) == (p == 0.0), name
+    part = Part(streams, tied=False, frozen=(), p=0.0, dtype=torch.float32)
+    outcome(streams, part, ways["hooks"], backwards=2)
+    assert part.runs == 3, "what came back is kept"
 
 
 def test_without_gradients_a_part_runs_once_and_keeps_nothing(streams):
@@ -525,6 +528,7 @@ def test_nothing_stays_behind_when_backward_is_over(streams, way):
     [
         (lambda x: x.exp(), "1 tensors came back of 3"),
         (lambda x: x[:2].exp().sin().cos(), "came back as .*2.*, not .*4"),
+        (lambda x: x.exp().sin().half().cos(), "came back as .*float16.*, not .*32"),
     ],
 )
 def test_a_part_that_keeps_something_else_the_second_time_is_told(

@@ -1,5 +1,7 @@
 """Tensor parallelism on two and four ranks against one process."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -255,8 +257,9 @@ def run_cross_entropy(rank: Rank, cross_entropy, logits, target):
     shard = mine(logits, rank, -1).clone().requires_grad_()
     before = shard.detach().clone()
     loss = cross_entropy(shard, target, rank.group)
-    loss.mean().backward()
+    loss.mean().backward(retain_graph=True)
     assert torch.equal(shard.detach(), before), "the logits were written to"
+    assert torch.equal(*torch.autograd.grad(loss.mean(), shard), shard.grad)
     return loss.detach(), shard.grad
 
 
@@ -419,6 +422,13 @@ def run_frozen(rank: Rank):
                 grad = mine(grad, rank, cut.index(True))
             worst = max(worst, (param.grad - grad).abs().max().item())
     return trained, worst
+
+
+def test_a_layer_may_have_no_bias():
+    alone = SimpleNamespace(rank=int, size=lambda: 1)
+    master, x = nn.Linear(4, 3, bias=False), torch.randn(2, 4)
+    for kind in (ColumnParallelLinear, RowParallelLinear):
+        assert torch.equal(kind(master, tp_group=alone)(x), master(x))
 
 
 def test_frozen_weights_stay_frozen(pool):
