@@ -11,6 +11,7 @@ from readerkit.app.own_rows import FILES, OwnRows
 from readerkit.commands.options import json_option
 from readerkit.commands.shown_options import language_option, show_answer, spoken
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import columns
 from readerkit.terminal.group import LateGroup
 
 _LATE = {
@@ -113,7 +114,7 @@ def list_known(own: OwnRows, as_json: bool, prices: bool) -> None:
     if as_json:
         print_json(known)
         return
-    show_answer("\n".join(catalog_table(known, spoken()[0])))
+    show_answer("\n".join(catalog_table(known, spoken()[0], columns())))
 
 
 def _list_prices(own: OwnRows, as_json: bool) -> None:
@@ -127,4 +128,4 @@ def _list_prices(own: OwnRows, as_json: bool) -> None:
     if as_json:
         print_json({"prices": prices})
         return
-    show_answer("\n".join(price_table(prices, spoken()[0])))
+    show_answer("\n".join(price_table(prices, spoken()[0], columns())))

@@ -60,6 +60,7 @@ def stats(
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import summary
+    from readerkit.terminal.pager import show_paged
 
     history, now = open_history(to_read=True), datetime.now(UTC)
     coming = coming_back(history, now)
@@ -73,27 +74,29 @@ def stats(
     if not told.quizzes:
         click.echo(f"Nothing was answered yet: {typed('quiz', '35')}")
         return
+    rows = []
     if (earlier := len(told.quizzes) - MAX_LISTED) > 0:
-        click.echo(f"{counted(earlier, 'quiz', 'quizzes')} before, all in --json")
+        rows.append(f"{counted(earlier, 'quiz', 'quizzes')} before, all in --json")
     for each in told.quizzes[-MAX_LISTED:]:
         state = "" if each.ended else "   left unfinished"
-        click.echo(
+        rows.append(
             f"{each.started[:16].replace('T', ' ')}  phase {each.phase}  "
             f"{_mode(each):13}  {each.score:4.0%} of {each.questions}{state}"
         )
-    click.echo("\nBy topic, each question as you last answered it:")
+    rows.append("\nBy topic, each question as you last answered it:")
     for topic, share in told.topics.items():
         low, high = share.interval
-        click.echo(
+        rows.append(
             f"  {topic:20} {share.score:4.0%} of {share.questions:2}"
             f"   95% interval {low:.0%} to {high:.0%}"
         )
     if due:
         count = sum(each.due_now for each in due)
         first = due[0].due[:16].replace("T", " ")
-        click.echo(
+        rows.append(
             f"\n{count} due now; the earliest: {first} UTC. {typed('quiz', 'review')}"
         )
+    show_paged("\n".join(rows))
 
 
 def _tell_items(
@@ -103,6 +106,7 @@ def _tell_items(
     from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.item_statistics import item_statistics
+    from readerkit.terminal.pager import show_paged
 
     banks = QuizBanks.at(book)
     bank = banks.bank(banks.first_phase() if phase is None else phase)
@@ -118,17 +122,18 @@ def _tell_items(
 
         print_json(to_builtins(found))
         return
-    click.echo(f"{'question':26} answers  right   time  with the rest (answers)")
+    rows = [f"{'question':26} answers  right   time  with the rest (answers)"]
     for each in filter(lambda item: item.answers, found):
         right = "-" if each.right is None else f"{each.right:.0%}"
         time = "-" if each.seconds is None else f"{each.seconds:.0f} s"
         rest = "-" if each.discrimination is None else f"{each.discrimination:+.2f}"
-        click.echo(
+        rows.append(
             f"{each.id:26} {each.answers:7}  {right:>5}  {time:>5}  "
             f"{rest:>5} ({each.pairs})"
         )
     silent = sum(not each.answers for each in found)
-    click.echo(f"{counted(silent, 'question')} without an answer")
+    rows.append(f"{counted(silent, 'question')} without an answer")
+    show_paged("\n".join(rows))
 
 
 def _mode(taken: QuizTaken) -> str:

@@ -64,30 +64,33 @@ def price_cells(prices: Sequence[Plain]) -> list[Cells]:
 
 
 def catalog_table(
-    known: Mapping[str, Mapping[str, Plain]], say: Say = english
+    known: Mapping[str, Mapping[str, Plain]], say: Say = english, width: int = 80
 ) -> Iterator[str]:
-    """Yield lines of 80 columns: each table under what its columns say."""
+    """Yield lines of so many columns: each table under what its columns say."""
     for table, listed in known.items():
         heads = ", ".join(map(say, HEADS[table][1:]))
         yield click.style(f"{say(table)}: {heads}", bold=True)
         for name, *cells, source, dated in listed_cells(table, listed):
             said = ", ".join(say("all") if cell == "all" else cell for cell in cells)
             yield f"{name:<20}{said}"
-            yield _source(f"{source}, {dated}" if dated != "-" else source, say)
+            yield _source(f"{source}, {dated}" if dated != "-" else source, say, width)
         yield ""
 
 
-def price_table(prices: Sequence[Plain], say: Say = english) -> Iterator[str]:
-    """Yield lines of 80 columns: each price with its age, and who says so."""
+def price_table(
+    prices: Sequence[Plain], say: Say = english, width: int = 80
+) -> Iterator[str]:
+    """Yield lines of so many columns: each price with its age, and who says so."""
     for row in prices:
         doubt = "; " + say("unconfirmed: one source") if row["unconfirmed"] else ""
         age = say("{count} days old").format(count=row["age_days"])
         what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
         yield f"{what:<44}${row['usd_per_hour']:.2f} {say('an hour')}"
         yield f"    {row['dated']}, {age}{doubt}"
-        yield _source(row["source"], say)
+        yield _source(row["source"], say, width)
 
 
-def _source(text: str, say: Say) -> str:
+def _source(text: str, say: Say, width: int) -> str:
     told = say("from {source}").format(source=text)
-    return click.style(indent(fill(told, 76, break_on_hyphens=False), "    "), dim=True)
+    rows = fill(told, width - 4, break_on_hyphens=False, break_long_words=False)
+    return click.style(indent(rows, "    "), dim=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,7 @@ _MARKS = {
     "waived": ("waived", "yellow"),
 }
 _BESIDE = 110
+_NARROW = 56
 
 
 def print_checklist(
@@ -30,9 +32,13 @@ def print_checklist(
     """Print a table, a line or more an item, with its name in front if it has one.
 
     The evidence stands beside what is asked where there is room, and else below it:
-    most of it ends in a command, which is to stay in one piece.
+    most of it ends in a command, which is to stay in one piece. On a narrow terminal
+    all of it stands below the name.
     ``open_mark`` is the word, and its style, for what is not met.
     """
+    if console.width < _NARROW:
+        _print_below(items, console, names, open_mark)
+        return
     is_wide = console.width >= _BESIDE
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
@@ -48,6 +54,20 @@ def print_checklist(
         texts = [what, evidence] if is_wide else [Text("\n").join((what, evidence))]
         table.add_row(Text(word, style=style), *([name] if name else []), *texts)
     _print_unpadded(table, console)
+
+
+def _print_below(
+    items: Iterable[ChecklistItem],
+    console: Console,
+    names: Sequence[str],
+    open_mark: tuple[str, str],
+) -> None:
+    for item, name in zip_longest(items, names):
+        word, style = open_mark if item.state == "not met" else _MARKS[item.state]
+        head = Text.assemble((word, style), "  ", (name or "", "bold"))
+        what, evidence = map(visible_line, (item.what, item.evidence))
+        texts = Text("\n").join((Text(what), Text(evidence, style="dim")))
+        _print_unpadded(Group(head, Padding(texts, (0, 0, 0, 2))), console)
 
 
 def print_page(markdown: str, console: Console) -> None:

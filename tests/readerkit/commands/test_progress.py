@@ -15,7 +15,7 @@ from readerkit.app.quiz_banks import QuizBanks
 from readerkit.labs.progress import NAMES
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import AnswerRow, SessionRow, timestamp
-from tests.helpers import ROOT, run
+from tests.helpers import ROOT, run, run_on_terminal
 
 MEGATRON = "megatron/core/tensor_parallel/layers.py"
 FSDP = "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"
@@ -129,6 +129,14 @@ def test_commands_stay_in_one_piece_at_80_columns(capsys, real_cache, monkeypatc
     commands = [row for row in shown.splitlines() if "readerkit quiz 35 --" in row]
     assert len(commands) > 10
     assert all(re.search(r"--(exam|topic \w+);?( |$)", row) for row in commands)
+
+
+@pytest.mark.parametrize("columns", [30, 50])
+def test_on_a_narrow_terminal_no_word_is_broken(columns, real_cache):
+    shown = run_on_terminal(columns, "progress", "35")
+    assert shown.count("experiments/35-lab-01.json") == 1
+    prices = run_on_terminal(columns, "estimate", "list")
+    assert "    https://huggingface.co/openai-community/gpt2-large\n" in prices
 
 
 def first_steps(capsys, folder: Path) -> list[str]:
