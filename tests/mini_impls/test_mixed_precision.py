@@ -339,9 +339,11 @@ def test_a_scale_keeps_small_gradients():
     assert lost == [0.0] and kept[0] == pytest.approx(1e-8, rel=1e-3)
 
 
-def test_float16_without_a_scaler_is_refused():
+@pytest.mark.parametrize("beside", [[], [torch.float32], [torch.bfloat16]])
+def test_float16_without_a_scaler_is_refused(beside):
+    params = [nn.Parameter(torch.ones(1, dtype=d)) for d in (torch.float16, *beside)]
     with pytest.raises(ValueError, match="float16 expects a grad scaler"):
-        one_param([1.0], torch.float16)
+        Float16Optimizer(torch.optim.SGD(params, lr=1.0), MainGrads(params))
 
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
