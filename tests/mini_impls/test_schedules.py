@@ -93,6 +93,12 @@ DRAWN = [
         """,
     ),
     (
+        ("interleaved", 1, 1, 2, 1),  # one rank has chunks too, and names them
+        """
+        rank 0 | F0a F0b B0b B0a
+        """,
+    ),
+    (
         ("interleaved", 2, 4, 2, 1),
         """
         rank 0 | F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a .   B2b .   B3b B2a B3a
