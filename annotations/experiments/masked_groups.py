@@ -25,6 +25,14 @@ for tp, pp, order in (
     print(f"{tp} = {json.dumps(ranks.get_ranks('tp')[0])}")
     print(f"{pp} = {json.dumps(ranks.get_ranks('pp')[0])}")
 
+# t = 2, cp = 2, dp = 2: the order of the names does not count.
+ranks = RankGenerator(tp=2, ep=1, dp=2, pp=1, cp=2, order="tp-cp-ep-dp-pp")
+for token in ("dp-cp", "cp-dp", "cp"):
+    print(token.replace("-", "_"), "=", json.dumps(ranks.get_ranks(token)[0]))
+
+ranks = RankGenerator(tp=2, ep=1, dp=2, pp=2, cp=2, order="tp-cp-ep-dp-pp")
+print("dp_cp_groups =", len(ranks.get_ranks("dp-cp")))
+
 told = re.search(r"order \(str, default=(.+)\)", initialize_model_parallel.__doc__)[1]
 given = inspect.signature(initialize_model_parallel).parameters["order"].default
 print(f"order_by_docstring = {json.dumps(told)}\norder = {json.dumps(given)}")

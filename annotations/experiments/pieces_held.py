@@ -30,6 +30,7 @@ def held(p, v, m):
 print(f"plain = {[warm_up(4, rank, None, 4) for rank in range(4)]}")
 print(f"interleaved = {[warm_up(4, rank, 2, 4) for rank in range(4)]}")
 print(f"interleaved_moe = {[warm_up(4, rank, 2, 4, True) for rank in range(4)]}")
+print(f"one_chunk = {[held(4, 1, 64), held(4, None, 64)]}")
 forwards = [warm_up(4, rank, None, 4, m=8, forward_only=True) for rank in range(4)]
 print(f"forward_only = {forwards}")
 print(f"groups_of_5 = {[warm_up(4, rank, 2, 5) for rank in range(4)]}")

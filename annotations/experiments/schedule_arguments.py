@@ -20,6 +20,7 @@ for name, sizes in {
     "one_stage": {"pp_size": 1, "vp_size": None},
     "stages_alone": {"pp_size": 4},
     "both": {"pp_size": 4, "vp_size": 2},
+    "one_chunk": {"pp_size": 4, "vp_size": 1},
     "chunks_alone": {"vp_size": 2},
 }.items():
     print(f"{name} = {json.dumps(chosen(**sizes))}")
