@@ -13,6 +13,7 @@ import click
 from readerkit.commands.job_options import job_options
 from readerkit.commands.options import json_option
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import tell
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
@@ -131,17 +132,17 @@ def estimate(as_json: bool, **given: Any) -> None:
             }
         )
         return
-    click.echo(job.sentence())
+    tell(job.sentence())
     for place, room in enumerate(rooms):
         rules = (
             " (the tighter one, which rules)" if place == 0 and len(rooms) > 1 else ""
         )
-        click.echo(
+        tell(
             f"Ceiling of {room.name}: {show_usd(room.ceiling_cents)}, of which "
             f"{show_usd(room.left_cents)} are left; after it "
             f"{show_usd(room.left_cents - job.cost_cents)}{rules}."
         )
-    click.echo(f"Price of {job.price.dated}, from {job.price.source}.")
+    tell(f"Price of {job.price.dated}, from {job.price.source}.")
 
 
 @budget.command(
@@ -272,19 +273,19 @@ def _print_entries(
 
     for entry in entries:
         lab = f"lab {entry.lab}, " if entry.lab else ""
-        click.echo(
+        tell(
             f"{entry.id:>3}  {entry.reserved_at[:16]}  "
             f"{show_usd(entry.counted_cents):>7} of {show_usd(entry.reserved_cents)}  "
             f"{lab}{entry.what}: {_state(entry)}"
         )
         click.secho(f"     {entry.command}", dim=True)
-    click.echo(
+    tell(
         f"{show_usd(spent)} of {show_usd(ceilings.phase_cents)} are spent or reserved "
         f"in phase {ceilings.phase}; {show_usd(ceilings.phase_cents - spent)} left. "
         f"A lab may cost {show_usd(ceilings.lab_cents)}."
     )
     if ceilings.raised_because:
-        click.echo(f"The ceilings were raised: {ceilings.raised_because}")
+        tell(f"The ceilings were raised: {ceilings.raised_because}")
 
 
 def _state(entry: Reservation) -> str:

@@ -13,6 +13,7 @@ from readerkit.commands.options import book_option, json_option
 from readerkit.system.status import Status
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
@@ -72,7 +73,7 @@ def fetch(
     results, problems = [], []
     chosen = chosen or library.pinned()
     if not chosen and not as_json:
-        click.echo("this book pins no upstream: there is nothing to fetch")
+        tell("this book pins no upstream: there is nothing to fetch")
     for each in chosen:
         try:
             if update_lock:
@@ -83,7 +84,7 @@ def fetch(
             if upstreams or not each.optional:
                 problems.append(str(error))
             elif not as_json:
-                click.echo(visible_line(each.not_fetched))
+                tell(visible_line(each.not_fetched))
     if as_json:
         print_json(results)
     if problems:
@@ -138,13 +139,13 @@ def _fetch(
         files = counted(len(lock.files), "file")
         if not missing:
             origin = f", first from {came_from.origin}" if came_from else ""
-            click.echo(visible(f"{upstream.name}: {files} in the cache{origin}"))
+            tell(visible(f"{upstream.name}: {files} in the cache{origin}"))
         elif there := len(lock.files) - missing:
             were = counted(there, "file was", "files were")
-            click.echo(f"{upstream.name}: {were} in the cache already")
+            tell(f"{upstream.name}: {were} in the cache already")
         one = len(lock.files) == 1
         those = "its one file is that" if one else f"all {files} are those"
-        click.echo(f"{upstream.name}: {those} of {upstream.pin}")
+        tell(f"{upstream.name}: {those} of {upstream.pin}")
     return {
         "upstream": upstream.name,
         "commit": upstream.commit,
@@ -204,4 +205,4 @@ class _Report:
         from readerkit.render.terminal_safe import visible
 
         for line in self._lines:
-            click.echo(visible(line))
+            tell(visible(line))

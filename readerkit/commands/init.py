@@ -11,6 +11,7 @@ import click
 from readerkit.commands.options import begun_book_option, json_option
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import tell
 from readerkit.wording import next_command
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
@@ -84,18 +85,18 @@ def init(
         )
         return
     if others:
-        click.echo(
+        tell(
             f"not read: {counted(len(others), 'submodule')} ({_some(others)}): a "
             "repository of its own each, for a book of its own, or an upstream with "
             "its url"
         )
     if large:
-        click.echo(
+        tell(
             f"not read: {counted(len(large), 'file')} of more than "
             f"{MAX_MEMBER_BYTES:,} bytes ({_some(large)}): under exclude in "
             "upstreams.yaml"
         )
-    click.echo(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
+    tell(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
     if site:
         click.echo(f"site: open {_shown(site / 'index.html')}")
     click.echo("Next:")
@@ -105,7 +106,7 @@ def init(
         (("review", "first-note"), "you read it against the code as it is now"),
         (("site", "serve"), "read and write in a browser"),
     ):
-        click.echo(f"  {typed(*words)}\n      {says}")
+        tell(f"  {typed(*words)}\n      {says}")
 
 
 def _planned(

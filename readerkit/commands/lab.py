@@ -23,6 +23,7 @@ from readerkit.commands.options import (
 from readerkit.errors import ContentError, ReaderkitError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.terminal.run_mini import Forwarding
 from readerkit.wording.next_command import LAB_OF_BOOK, typed
 
@@ -82,7 +83,7 @@ def lab(
     if number is None:
         say_whose("labs")
         for each in LABS.values():
-            click.echo(f"{each.id}  {each.title}")
+            tell(f"{each.id}  {each.title}")
         return
     chosen = LABS.get(number.zfill(2))
     if chosen is None:
@@ -244,7 +245,7 @@ def _show(chosen: Lab, items: list[ChecklistItem], *, as_json: bool) -> None:
 
     print_checklist(items, console())
     missing = sum(item.state == "not met" for item in items)
-    click.echo(
+    tell(
         f"lab {chosen.id}: {missing} of {len(items)} are missing"
         if missing
         else f"lab {chosen.id}: all {len(items)} are met"

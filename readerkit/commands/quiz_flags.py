@@ -10,6 +10,7 @@ import click
 from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_options import phase_option
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def flag(
     listed = typed("quiz", "list", str(bank.rules.phase), "--flagged")
     none = f"{name} had no flag"
     gone = f"took back {counted(taken, 'flag')} of {name}" if taken else none
-    click.echo(gone if undo else f"flagged {name}: {listed}")
+    tell(gone if undo else f"flagged {name}: {listed}")
 
 
 @click.command(short_help="Do not ask a question any more, but in exams.")
@@ -104,7 +105,7 @@ def suspend(
         say(Suspended(name, not undo))
         return
     again = typed("quiz", "suspend", name, "--undo")
-    click.echo(
+    tell(
         (f"{name} is asked again" if taken else f"{name} was not suspended")
         if undo
         else f"{name} is asked in exams alone. To take it back: {again}"

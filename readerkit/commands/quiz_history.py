@@ -12,6 +12,7 @@ from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_options import filter_options
 from readerkit.errors import MAX_SHOWN_FAULTS
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -72,7 +73,7 @@ def stats(
         click.echo(encode_wide(told))
         return
     if not told.quizzes:
-        click.echo(f"Nothing was answered yet: {typed('quiz', '35')}")
+        tell(f"Nothing was answered yet: {typed('quiz', '35')}")
         return
     rows = []
     if (earlier := len(told.quizzes) - MAX_LISTED) > 0:
@@ -166,9 +167,9 @@ def undo(as_json: bool) -> None:
         _say(Undone(last.question, last.answer, resume))
         return
     what = last.answer.replace("\n", "; ") or "a skip"
-    click.echo(f"took back {last.question}: {what}")
+    tell(f"took back {last.question}: {what}")
     if resume:
-        click.echo(f"To be asked again: {resume}")
+        tell(f"To be asked again: {resume}")
 
 
 @click.command("import", short_help="Add what another machine exported.")
@@ -212,7 +213,7 @@ def import_file(file: Path, as_json: bool, book: Path | None) -> None:
     ]
     there = f"; {counted(added.already, 'row')} there already" if added.already else ""
     left = f"; {counted(added.left_out, 'row')} left out"
-    click.echo(
+    tell(
         f"added {', '.join(new[:-1])} and {new[-1]}{there}"
         + (left if added.left_out else "")
     )

@@ -9,6 +9,7 @@ import click
 
 from readerkit.commands.options import book_option, json_option
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.folded import tell
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def lint(
 
 def _print_summary(bank: BankSummary, held: str) -> None:
     kinds = ", ".join(f"{count} {kind}" for kind, count in bank.types.items())
-    click.echo(
+    tell(
         f"phase {bank.phase}: {counted(bank.questions, 'question')} ({kinds}) over "
         f"{counted(bank.objectives, 'objective')}; {counted(bank.places, 'place')} and "
         f"{counted(bank.facts, 'fact')} {held}; {bank.spanish} in Spanish"

@@ -241,9 +241,9 @@ def _graded(
         print_json({"passed": is_solved, "of": there_are, "checks": results})
         return is_solved
     for result in results:
-        click.echo(f"{_VERDICTS[result['passed']]:3}  {result['says']}")
+        tell(f"{_VERDICTS[result['passed']]:3}  {result['says']}")
         for line in result["told"].splitlines():
-            click.echo(f"     {line}")
+            tell(f"     {line}")
     if is_solved:
         tell(
             f"\nRebuilt: {_counted(passed, unmade)}. The mini's own lines: "

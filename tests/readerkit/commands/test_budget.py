@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.commands.budget import budget
-from tests.helpers import ROOT, run, run_process, write_files
+from tests.helpers import ROOT, run, run_on_terminal, run_process, write_files
 
 README = (ROOT / "README.md").read_text()
 TODAY = datetime.now(UTC).date().isoformat()
@@ -53,6 +53,9 @@ def test_the_sentence_and_what_is_left(capsys, prices, ledger):
     ]
     done = run(capsys, "budget", "estimate", *job, "--json")
     assert json.loads(done.out)["cost_cents"] == 210
+    narrow = run_on_terminal(40, "budget", "estimate", *job, "--lab", "02")
+    wide = [row for row in narrow.splitlines() if len(row) > 40]
+    assert [row for row in wide if " " in row.strip()] == []
 
 
 def budget_examples() -> dict[str, list[str]]:
