@@ -384,7 +384,7 @@ def test_wherever_a_save_stops_a_whole_checkpoint_is_there(tmp_path):
 
 
 def test_everything_is_on_disk_before_a_checkpoint_has_its_name(tmp_path, monkeypatch):
-    done, sizes = [], {}
+    done, sizes, opened = [], {}, list(Path("/proc/self/fd").iterdir())
 
     def synced(descriptor):
         done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
@@ -401,6 +401,7 @@ def test_everything_is_on_disk_before_a_checkpoint_has_its_name(tmp_path, monkey
     assert done == [*files, METADATA, "saved.part", "name", tmp_path.name]
     for name in (*files, METADATA):  # and not in a buffer of the process
         assert sizes[name] == (tmp_path / "saved" / name).stat().st_size > 0
+    assert list(Path("/proc/self/fd").iterdir()) == opened
 
 
 # --- ranks ---

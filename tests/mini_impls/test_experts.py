@@ -4,6 +4,7 @@ import contextlib
 import io
 from argparse import Namespace
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from ranks import RankFailure, RankPool
 from torch import nn
 
+from mini_impls import expert_routing
 from mini_impls.demos import experts as demo
 from mini_impls.demos.formulas import get_expert_traffic
 from mini_impls.expert_dispatch import permute, sort_chunks, unpermute
@@ -126,6 +128,24 @@ def test_a_bias_chooses_and_weighs_nothing():
     torch.testing.assert_close(weights[0, 1], expected)
 
 
+def test_scores_that_are_all_zero_make_weights_of_zero():
+    weights, chosen = topk_routing(torch.full((1, 3), -200.0), 2, "sigmoid")
+    assert weights.tolist() == [[0.0] * 3] and chosen.sum() == 2
+
+
+def test_the_loss_of_16_bits_is_made_in_32(monkeypatch):
+    seen = []
+
+    def noted(scores, *args):
+        seen.append(scores.dtype)
+        return load_balancing_loss(scores, *args)
+
+    monkeypatch.setattr(expert_routing, "load_balancing_loss", noted)
+    router = TopKRouter(replace(SMALL, moe_aux_loss_coeff=1.0)).bfloat16()
+    router(logits_of(4, SMALL.hidden_size).bfloat16())
+    assert seen == [torch.float32]
+
+
 def test_one_expert_of_a_sigmoid_keeps_its_score():
     logits = logits_of(5, 4).requires_grad_()
     weights, chosen = topk_routing(logits, 1, "sigmoid")
@@ -172,6 +192,7 @@ def test_experts_that_choose_take_as_many_each(shape, data):
         best = scores[:, expert].argsort(descending=True)[:capacity]
         assert chosen[best, expert].all()
     torch.testing.assert_close(weights, scores * chosen)
+    assert expert_choice_routing(logits, k, 99.0)[1].all()  # no more than there are
 
 
 # --- load ---
@@ -591,6 +612,19 @@ def test_the_demo_shows_load_and_bytes_of_each_routing(pool2):
     assert (
         "fullest expert has 1.00 of an even share" in shown.split("experts choose")[1]
     )
+
+
+def test_what_is_frozen_has_no_gradient_to_finish():
+    gpt = build_moe_model(SMALL)
+    gpt.layers[0].requires_grad_(False)
+    tokens, labels = make_batch(SMALL, step=0, batch_size=2)
+    compute_loss(gpt(tokens), labels).backward()
+    before = [None if p.grad is None else p.grad.clone() for p in gpt.parameters()]
+    alone = SimpleNamespace(size=lambda: 1)
+    finish_gradients(gpt, SimpleNamespace(all=alone, edp=alone))
+    for param, grad in zip(gpt.parameters(), before, strict=True):
+        assert (param.grad is None) == (grad is None) != param.requires_grad
+        assert grad is None or torch.equal(param.grad, grad)
 
 
 def test_parameters_of_experts_are_told_from_the_rest():

@@ -69,6 +69,8 @@ def train(rank, config, modules, options, steps=STEPS):
     whole = [p for g in state.param_groups.values() for p in g.fsdp_params]
     still_held = sum(p.all_gather_output.untyped_storage().nbytes() for p in whole)
     full = state.full_parameters(model)
+    own = {p.data_ptr() for p in model.parameters()}
+    assert not own & {tensor.data_ptr() for tensor in full.values()}, "no copies"
     return losses, shards, grads, full, sent.calls, still_held
 
 
@@ -747,6 +749,33 @@ def test_what_backward_did_not_reach_is_not_reached_by_the_next(pool2):
     for rank, grads in enumerate(pool2.run(backward_twice_after_an_unused_output)):
         for name, p in model.named_parameters():
             torch.testing.assert_close(grads[name], rows_of(p.grad, rank, 2))
+
+
+def add_up_beside_a_replicated_head(rank):
+    model = TwoHeads()
+    state = fully_shard(model, rank.group, modules=["body"])
+    x = torch.full((2, 4), rank.rank + 1.0)
+    state.set_requires_gradient_sync(False)
+    with CollectiveCounter() as quiet:
+        model(x, False).sum().backward()
+    state.set_requires_gradient_sync(True)
+    model.body.requires_grad_(False)  # the shards are what one may freeze
+    model(x, False).sum().backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return quiet.counts(), grads
+
+
+def test_what_is_replicated_adds_up_too_and_a_shard_may_be_frozen(pool2):
+    model = TwoHeads()
+    for rank in range(2):
+        (model(torch.full((2, 4), rank + 1.0), False).sum() / 2).backward()
+    answers = pool2.run(add_up_beside_a_replicated_head)
+    for rank, (quiet, grads) in enumerate(answers):
+        assert quiet == {"all_gather": 2}
+        once = rows_of(model.body.weight.grad, rank, 2)  # of the first microbatch
+        torch.testing.assert_close(grads["body.weight"], once)
+        torch.testing.assert_close(grads["head.weight"], 2 * model.head.weight.grad)
+        torch.testing.assert_close(grads["head.bias"], 2 * model.head.bias.grad)
 
 
 class Stopped(TwoHeads):

@@ -111,6 +111,16 @@ def test_both_divisions_of_a_gradient_make_a_mean(world_size):
     state = FlatState(group)
     both = state.gradient_predivide_factor * state.gradient_postdivide_factor
     assert both == world_size
+    # Neither the terms nor the sum leave a small type: each is about the root.
+    ratio = state.gradient_predivide_factor / state.gradient_postdivide_factor
+    assert 1 <= ratio < 3
+
+
+def test_an_error_within_no_sync_ends_it():
+    state = FlatState(SimpleNamespace(size=lambda: 1))
+    with pytest.raises(ArithmeticError), state.no_sync():
+        raise ArithmeticError
+    assert state.sync_gradients
 
 
 def test_one_step_sends_these_in_this_order(pool):
@@ -269,6 +279,7 @@ def branches(rank):
         for take in (True, False):
             model(torch.full((2, 3), rank.rank + 1.0), take).sum().backward()
         optimizer.step()
+    assert not state.exec_order, "the order of a step that is over"
     return state.full_parameters()
 
 

@@ -3,12 +3,15 @@
 import argparse
 import contextlib
 import io
+import itertools
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from mini_impls import inference, model
 from mini_impls.demos import inference as demo
@@ -140,6 +143,26 @@ def test_other_weights_are_refused(tmp_path, change):
     save_file(weights, tmp_path / "w.safetensors")
     with pytest.raises(ValueError, match="sent "):
         load_weights(tmp_path / "w.safetensors", digests)
+
+
+ALONE = SimpleNamespace(rank=int, size=lambda: 1)
+
+
+def test_seconds_are_those_of_each_token_alone(monkeypatch):
+    ticks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(inference, "time", clock)
+    gpt = model.build_model(CONFIG)
+    context = StaticInferenceContext(3, CONFIG.max_sequence_length)
+    inference.tensor_parallel(gpt, context, ALONE)
+    made = generate(gpt, prompt_of(CONFIG), 4, context)
+    assert (made.prefill_s, made.token_s) == (1, [1, 1, 1])
+
+
+def test_a_layer_may_have_no_bias():
+    master, x = nn.Linear(4, 3, bias=False), torch.randn(2, 4)
+    for kind in (inference.ColumnParallelLinear, inference.RowParallelLinear):
+        assert torch.equal(kind(master, ALONE)(x), master(x))
 
 
 def test_text_beyond_the_cache_is_refused():

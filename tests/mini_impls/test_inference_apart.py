@@ -1,7 +1,8 @@
 """Prompts read on some ranks and continued on others: the tokens of one process."""
 
-import time
-from functools import cache
+import itertools
+from functools import cache, partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import RankFailure, RankPool
 
-from mini_impls import inference, model
+from mini_impls import inference, inference_apart, model
 from mini_impls.demos.inference import generate_alone, get_handover_bytes
 from mini_impls.inference import StaticInferenceContext
-from mini_impls.inference_apart import get_handovers, serve, split_ranks
+from mini_impls.inference_apart import (
+    get_handovers,
+    receive_cache,
+    send_cache,
+    serve,
+    split_ranks,
+)
 from mini_impls.model import GPTConfig
 from mini_impls.traffic import CollectiveCounter
 
@@ -88,19 +95,42 @@ def test_one_new_token_is_the_readers(pool2):
 
 
 def seconds(rank):
-    """Serve with readers that need a tenth of a second for each prompt."""
+    """Serve by a clock that each look, each send and each receive moves on by 1."""
     sides = split_ranks(rank.group, 1)
     gpt = model.build_model(CONFIG)
     context = StaticInferenceContext(3, CONFIG.max_sequence_length)
     inference.tensor_parallel(gpt, context, sides.tp_group)
-    gpt.register_forward_pre_hook(lambda *_: time.sleep(0.1 * sides.reads))
-    done = serve(gpt, context, prompts(), 1, sides)
-    return done.busy_s, done.waited_s
+    ticks, waits = itertools.count(), []
+
+    def slowly(move):
+        def run(*args):
+            next(ticks)
+            return move(*args)
+
+        return run
+
+    def waited(work):
+        waits.append(work)
+        work.wait()
+
+    def counted(*args):
+        for work, message in send_cache(*args):
+            yield SimpleNamespace(wait=partial(waited, work)), message
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference_apart, "now", lambda: next(ticks))
+        patch.setattr(inference_apart, "send_cache", slowly(counted))
+        patch.setattr(inference_apart, "receive_cache", slowly(receive_cache))
+        done = serve(gpt, context, prompts(), 1, sides)
+    return done.busy_s, done.waited_s, len(waits)
 
 
 def test_who_waits_for_a_cache_is_not_busy(pool2):
-    (reads, _), (writes, waited) = pool2.run(seconds)
-    assert reads >= 0.1 * len(SHAPES) and waited > writes
+    """Of each prompt the model has one look's time; to send or receive is to wait."""
+    rounds, messages = len(SHAPES), 1 + CONFIG.num_layers
+    (*read, waits), (*written, _) = pool2.run(seconds)
+    assert read == written == [rounds, 2 * rounds + 1]
+    assert waits == rounds * messages
 
 
 @settings(max_examples=60, deadline=None)

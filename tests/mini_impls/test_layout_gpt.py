@@ -51,14 +51,14 @@ def own_slice(whole, mine, tp):
     return whole
 
 
-def make_trainer(rank, config, sizes, microbatches, order=ORDER):
+def make_trainer(rank, config, sizes, microbatches, order=ORDER, dtype=torch.float32):
     """Return this rank's groups and trainer, and the rows of a batch."""
     layouts = TwoLayouts.parse(rank.world_size, sizes, order=order)
     check_sizes(config, layouts)
     groups = make_groups(layouts, rank.rank)
     tokens = config.max_sequence_length // groups.layer.cp.size()
     trainer = LayoutTrainer(
-        LayoutStage(build_layout_model(config), groups),
+        LayoutStage(build_layout_model(config), groups).to(dtype),
         groups,
         microbatches=microbatches,
         microbatch_shape=(ROWS, tokens, config.hidden_size),
@@ -141,6 +141,24 @@ def test_two_ranks_cut_any_way_train_as_one_process(pool2, cut):
 @pytest.mark.parametrize("cut", CUTS_OF_FOUR)
 def test_four_ranks_cut_any_way_train_as_one_process(pool4, cut):
     check_cut(pool4, *CUTS_OF_FOUR[cut])
+
+
+def step_in_fp64(rank):
+    _, trainer, rows = make_trainer(rank, DENSE, {"pp": 2}, 4, dtype=torch.float64)
+    held, forward_step = [], trainer.schedule.forward_step
+
+    def noted(microbatches, i, input_tensor, kept, losses):
+        output = forward_step(microbatches, i, input_tensor, kept, losses)
+        held.append(len(kept))
+        return output
+
+    trainer.schedule.forward_step = noted
+    trainer.step(make_batch(DENSE, step=0, batch_size=rows))
+    return {p.grad.dtype for p in trainer.stage.parameters()}, max(held)
+
+
+def test_stages_exchange_their_own_type_and_keep_what_is_in_flight(pool2):
+    assert pool2.run(step_in_fp64) == [({torch.float64}, 2), ({torch.float64}, 1)]
 
 
 def test_a_pipeline_is_right_with_fewer_microbatches_than_stages(pool4):

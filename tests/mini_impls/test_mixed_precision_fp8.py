@@ -56,6 +56,18 @@ def test_what_is_past_the_end_becomes_the_end(dtype, end):
     assert emulate(torch.tensor([float("nan")]), ONE, dtype).isnan().all()
 
 
+def test_a_number_of_16_bits_is_scaled_in_32():
+    x = torch.linspace(-1, 1, 99).bfloat16()
+    scale = torch.tensor(3.3)
+    assert torch.equal(emulate(x, scale, E4M3), emulate(x.float(), scale, E4M3))
+
+
+def test_a_layer_may_have_no_bias():
+    x, linear = torch.eye(3), nn.Linear(3, 2, bias=False)
+    layer = EmulatedFp8Linear(linear, tuple(CurrentScaling() for _ in range(3)))
+    torch.testing.assert_close(layer(x), linear(x), rtol=2**-4, atol=0)
+
+
 def test_a_scale_brings_small_numbers_back():
     x = torch.tensor([1e-6, 2e-6])
     assert emulate(x, ONE, E4M3).tolist() == [0.0, 0.0]

@@ -22,8 +22,9 @@ from mini_impls.model import (
         lambda: build_model(GPTConfig()),
         lambda: build_moe_model(ExpertsConfig()),
         lambda: build_layout_model(LayoutConfig(num_moe_experts=2)),
+        lambda: make_batch(GPTConfig(), step=1, batch_size=2),
     ],
-    ids=["gpt", "experts", "layout"],
+    ids=["gpt", "experts", "layout", "batch"],
 )
 def test_a_model_is_built_beside_the_global_stream(build):
     torch.manual_seed(7)

@@ -105,6 +105,10 @@ def test_singular_values_come_near_one(shape):
     assert (update * (u @ v)).sum() == pytest.approx(got.sum().item(), rel=0.02)
 
 
+def test_of_zeros_nothing_is_made():
+    assert not zeropower_via_newtonschulz(torch.zeros(3, 2)).any()
+
+
 def test_the_numbers_that_the_steps_are_said_to_reach():
     a, b, c = 3.4445, -4.7750, 2.0315
     s = torch.linspace(0.005, 1, 200_001, dtype=torch.float64)

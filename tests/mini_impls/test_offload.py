@@ -362,6 +362,7 @@ def test_rows_on_the_host_have_the_type_of_the_parameter():
         owners, SimpleNamespace(rank=int, size=lambda: 1), HostLink(CPU)
     )
     assert all(map(torch.equal, unit.shards, want))
+    assert {shard.dtype for shard in unit.shards} == {torch.float64}
 
 
 def refused(rank, modules):

@@ -22,7 +22,7 @@ from mini_impls.pipeline import (
 )
 from mini_impls.pipeline_stages import PipelineStage, split_model
 from mini_impls.schedules import Step, get_orders
-from mini_impls.timeline import add_send_recv, get_peak_in_flight
+from mini_impls.timeline import Transfer, add_send_recv, get_peak_in_flight
 from mini_impls.traffic import CollectiveCounter
 
 CONFIG = GPTConfig(num_layers=8, hidden_size=32, ffn_hidden_size=64)
@@ -92,6 +92,13 @@ def test_backward_runs_from_an_output_whose_data_is_gone():
     assert torch.equal(layer.weight.grad, expected)
 
 
+def test_a_stage_receives_in_its_own_type():
+    stages = split_model(model.build_model(CONFIG).double(), 1, 2)
+    executor = PipelineExecutor(stages, (1, 2, 3), None)
+    buffer = executor.get_tensor(Transfer("recv", Step("F", 0, 0), 0))
+    assert buffer.dtype is torch.float64 and buffer.shape == (1, 2, 3)
+
+
 def test_a_view_is_not_let_go_of():
     with pytest.raises(AssertionError, match="view"):
         deallocate_output_tensor(torch.randn(4).view(2, 2))
@@ -138,6 +145,7 @@ def run_training(rank: Rank, config, schedule, chunks, num_microbatches, overlap
         num_microbatches,
         embd_group,
     )
+    assert not (executor.send_reqs or executor.recv_reqs), "works are kept"
     return losses, {
         name: (param.detach(), param.grad)
         for stage in executor.stages.values()

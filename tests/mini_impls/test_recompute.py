@@ -228,6 +228,18 @@ def test_one_process_without_recomputation_is_the_model_of_all_minis():
     torch.testing.assert_close(ours(tokens), gpt(tokens), atol=1e-6, rtol=1e-5)
 
 
+def test_an_evaluation_drops_nothing(streams):
+    config = replace(CONFIG, hidden_dropout=0.5)
+    gpt, (tokens, _) = (
+        build_model(config).eval(),
+        make_batch(config, step=0, batch_size=2),
+    )
+    ours = RecomputedGPT(
+        build_model(config), Recompute("full"), streams, attention_dropout=0.5
+    ).eval()
+    torch.testing.assert_close(ours(tokens), gpt(tokens), atol=1e-6, rtol=1e-5)
+
+
 # --- sharded inputs ---
 
 

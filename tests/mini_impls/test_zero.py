@@ -74,6 +74,8 @@ def train(rank, config, stage, optimizer_class, defaults, groups=False, steps=ST
     full = {names[p]: t for p, t in optimizer.full_parameters().items()}
     after = bytes_held(optimizer)
     assert after == held, "full_parameters leaves everything as it was"
+    own = {p.data_ptr() for p in optimizer.params}
+    assert not own & {tensor.data_ptr() for tensor in full.values()}, "no copies"
     return losses, full, grads, held, owned, sent.counts(), sent.payload_bytes()
 
 

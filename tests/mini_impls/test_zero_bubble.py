@@ -549,6 +549,7 @@ def run_training(rank: Rank, schedule, m, config=None, build=model.build_model):
     losses = train(executor, plan, optimizer, make_batches(config, m), m)
     steps = [step for block in blocks[rank.rank] for step in block]
     assert list(executor.ran) == steps
+    assert not (executor.send_ops or executor.recv_ops), "works are kept"
     return losses, {
         name: (param.detach(), param.grad)
         for stage in executor.stages.values()
@@ -584,6 +585,25 @@ def test_three_steps_are_one_process_bit_for_bit(any_pool, schedule):
     for rank, (losses, _) in enumerate(answers):
         assert losses == (expected if rank == with_loss else [])
     assert expected[-1] != expected[0]
+
+
+def test_times_are_of_the_last_run():
+    executor = ZeroBubbleExecutor({0: nn.Linear(2, 2)}, 1, (1, 1, 2), None)
+    executor.ran[Step("F", 0, 0)] = 0.0, 1.0
+    executor.run([], [])
+    assert not executor.ran
+
+
+def build_in_fp64(config):
+    return model.build_model(config).double()
+
+
+def test_stages_exchange_their_own_type(pool2):
+    config = config_of("1f1b", 2)
+    losses, _ = train_reference(config, 2, build_in_fp64)
+    *_, (ours, mine) = pool2.run(run_training, "1f1b", 2, config, build_in_fp64)
+    assert ours == losses
+    assert {grad.dtype for _, grad in mine.values()} == {torch.float64}
 
 
 @pytest.mark.parametrize("schedule", V_SHAPED)
