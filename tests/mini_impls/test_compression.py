@@ -229,6 +229,15 @@ def test_an_iteration_starts_from_a_stream_of_its_own_in_the_type_of_gradients()
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_gradients_have_a_bucket_in_a_type_of_their_own():
+    param = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+    param.grad = torch.tensor([1.0, 2.0], dtype=torch.float64) / 3
+    want, bucket = param.grad.clone(), GradBucket([param])
+    bucket.take(param)
+    assert param.grad.data_ptr() == bucket.buffer.data_ptr()
+    assert param.grad.dtype is torch.float64 and torch.equal(param.grad, want)
+
+
 def send_one_of_three(rank):
     bucket = GradBucket(some_params([(3,)]))
     bucket.buffer.copy_(torch.tensor([1.0, -5.0, 2.0]))

@@ -322,6 +322,7 @@ def test_copies_lie_by_expert_and_add_up_by_token(shape):
     for copy, token in zip(copies, expected, strict=True):
         by_token[token] += copy
     torch.testing.assert_close(got, by_token)
+    assert unpermute(copies.double(), token_of, num_tokens).dtype is torch.float64
 
 
 @settings(deadline=None, max_examples=40)

@@ -358,6 +358,15 @@ def test_what_stands_behind_a_tied_weight_is_flattened_too():
     assert handle.unpadded_size == 4 + 2 + 2 + 6 + 3  # the tied one once
 
 
+def test_a_weight_of_any_type_is_flattened_however_it_is_laid_out():
+    model = nn.Linear(3, 4, bias=False)
+    weight = torch.arange(12.0).view(3, 4).double().T
+    model.weight = nn.Parameter(weight)
+    handle = fully_shard_flat(model, FakeGroup(), modules=[]).handles[""]
+    assert handle.flat_param.dtype is torch.float64
+    assert torch.equal(handle.flat_param, weight.reshape(-1)[:6])
+
+
 def half_frozen():
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
