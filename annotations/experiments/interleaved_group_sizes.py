@@ -34,5 +34,6 @@ def answer(m, size):
         return type(error).__name__
 
 
-for m, size in (8, 4), (10, 4), (10, 5), (10, 6), (10, 3), (10, 8), (10, 12):
+pairs = (8, 4), (10, 4), (10, 5), (10, 6), (10, 3), (10, 8), (10, 12), (3, 3), (3, 4)
+for m, size in pairs:
     print(f"m{m}_groups_of_{size} =", json.dumps(answer(m, size)))
