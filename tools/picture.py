@@ -7,7 +7,6 @@ It needs the extra ``test`` and a Chromium, and the upstreams in the cache.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,15 +14,16 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from tests.browser.which import NO_BROWSER, find_browser
+
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "reading-site.png"
 PAGE = "read/megatron/megatron/core/tensor_parallel/layers.py.html#tp-row-forward"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main() -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = find_browser()
     if browser is None:
-        sys.exit(f"none of {', '.join(BROWSERS)} is installed")
+        sys.exit(NO_BROWSER)
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
         command = [sys.executable, "-m", "readerkit", "site", "build"]

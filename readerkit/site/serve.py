@@ -73,7 +73,7 @@ class Server:
         self.build_cache = BuildCache()
         self.files: Files = {}
         self.marks: dict[str, list[int]] = {}
-        """Of the files that they were made of."""
+        """Of the files that the latest build read, whether it held or not."""
         self.sources: dict[str, File] = {}
         """By the address of its page, each source file."""
         self.live = b""
@@ -104,11 +104,12 @@ class Server:
                 fault = error
             if self.inputs.marks() == marks:
                 break
+        self.marks = marks
         if fault:
             raise fault
         for page in self.open_pages.addresses() & files.keys():
             files[page]()  # is asked for next: what is wrong in it is told there
-        self.files, self.marks = files, marks
+        self.files = files
         assert self.build_cache.model is not None  # it was just made
         sheets = self.build_cache.model.sheets
         self.sources = {addresses.source_page(*file): file for file in sheets}
@@ -126,7 +127,7 @@ class Server:
             self.state = json.dumps({**json.loads(self.state), "fault": said})
 
     def catch_up(self) -> None:
-        """Take up what was saved after the first build, before anybody watched."""
+        """Take up what was saved since the latest build: news of more may come late."""
         if self.inputs.marks() != self.marks:
             self.build_again()
 
@@ -146,7 +147,7 @@ class Server:
                 for page, notes in saved.items():
                     self.open_pages.tell(json.dumps({"notes": notes}), page)
                 await asyncio.sleep(FIRST_S)
-            await asyncio.to_thread(self.build_again if changes else self.catch_up)
+            await asyncio.to_thread(self.catch_up)
             is_new = False
             self.open_pages.tell(self.state)
 

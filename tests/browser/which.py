@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is installed"
 
 

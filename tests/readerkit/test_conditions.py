@@ -60,6 +60,8 @@ def test_what_is_always_presumed_stands_beside_every_note_of_the_book(capsys, bo
     readerkit(capsys, book, "site", "build", "--output", str(book.root / "site"))
     page = (book.root / "site" / "conditions.html").read_text()
     assert "Every note presumes this" in page.partition('id="eager"')[2]
+    note = (book.root / "site" / "read/sample/lib/linear.py.html").read_text()
+    assert note.count('href="../../../conditions.html#eager"') == 2
 
 
 def test_notes_are_found_by_what_they_presume(capsys, book):

@@ -109,6 +109,8 @@ class NoteView:
     """What it speaks of, in words."""
     conditions: tuple[tuple[str, Text], ...]
     """What it presumes: each with its place on the page of conditions."""
+    always: str
+    """Where what every note presumes is said; empty where this one does not."""
     also: tuple[AlsoShown, ...]
     cards: tuple[Card, ...]
     beside: tuple[SectionBeside, ...]
@@ -149,6 +151,7 @@ def note_view(
     annotation = note.annotation
     upstream = book.upstreams[annotation.upstream]
     lock = book.locks.get(upstream.name)
+    presumed = book.presumed_by(annotation)
     spanish = book.translated(annotation, SPANISH)
     title, *paragraphs = _texts(annotation, book)
     told = tuple(_marked(annotation, book, proofs))
@@ -170,7 +173,12 @@ def note_view(
         starts=tuple(STARTS[each] for each in annotation.starts),
         conditions=tuple(
             (f"{addresses.CONDITIONS}#{each.id}", condition_title(each, book))
-            for each in book.presumed_by(annotation)
+            for each in presumed
+            if not each.always
+        ),
+        always=next(
+            (f"{addresses.CONDITIONS}#{each.id}" for each in presumed if each.always),
+            "",
         ),
         also=also,
         cards=tuple(card(name, book) for name in annotation.concepts),
