@@ -235,24 +235,6 @@ def load_two_groups(rank, directory, lr, first):
     return [group["lr"] for group in optimizer.param_groups]
 
 
-def load_beside_a_longer_name(rank, directory):
-    shards = {n: shard_rows(torch.ones(4), rank.group) for n in ("head", "head2")}
-    params = [shard.param for shard in shards.values()]
-    for param in params:
-        param.grad = torch.ones_like(param)
-    optimizer = torch.optim.AdamW(params)
-    optimizer.step()
-    save_checkpoint(directory, shards, optimizer, rank.group, step=1)
-    load_checkpoint(directory, shards, optimizer)
-    return [sorted(optimizer.state[param]) for param in params]
-
-
-def test_a_name_that_begins_like_another_is_another(pool2, tmp_path):
-    kept = ["exp_avg", "exp_avg_sq", "step"]
-    found = pool2.run(load_beside_a_longer_name, tmp_path / "checkpoint")
-    assert found == [[kept, kept]] * 2
-
-
 def test_groups_in_another_order_are_refused_by_name(pool2, tmp_path):
     directory = tmp_path / "checkpoint"
     pool2.run(save_two_groups, directory, 0.1)

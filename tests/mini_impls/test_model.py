@@ -108,6 +108,13 @@ def test_chunks_give_the_mean_of_the_gradients_of_the_parts():
         assert torch.equal(p.grad, total)
 
 
+def test_a_loss_is_made_in_32_bits():
+    logits, labels = torch.randn(2, 3, 5).bfloat16(), torch.ones(2, 3, dtype=int)
+    loss = compute_loss(logits, labels)
+    assert loss.dtype is torch.float32
+    assert torch.equal(loss, compute_loss(logits.float(), labels))
+
+
 def test_batches_differ_by_step_and_shards_join_to_the_batch():
     config = GPTConfig()
     tokens, labels = make_batch(config, step=1, batch_size=8)
