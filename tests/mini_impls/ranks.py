@@ -70,6 +70,11 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
             fn, args = pickle.loads(calls.recv_bytes())
         except EOFError:
             os._exit(0)  # the session is over
+        # Groups of the last call, now that all ranks have answered it: one that is slow
+        # may still be joining a group that another has done with. Each has a thread of
+        # gloo that looks up a hundred times a second.
+        for made in set(distributed_c10d._world.pg_map) - {group}:
+            dist.destroy_process_group(made)
         try:
             torch.manual_seed(0)
             value = fn(Rank(rank, world_size, torch.device("cpu"), group), *args)
@@ -77,9 +82,6 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
         except BaseException:
             answer = pickle.dumps((False, (time.monotonic(), traceback.format_exc())))
         calls.send_bytes(answer)
-        # Each has a thread of gloo that looks up a hundred times a second.
-        for made in set(distributed_c10d._world.pg_map) - {group}:
-            dist.destroy_process_group(made)
 
 
 class RankPool:
