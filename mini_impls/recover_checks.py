@@ -57,14 +57,16 @@ class SpikeDetector:
 def largest_difference_across_dp_replicas(
     model: nn.Module, group: dist.ProcessGroup
 ) -> float:
-    """Return the largest difference of a parameter between ranks; sends all of them."""
-    worst = 0.0
+    """Return the largest difference of a parameter between ranks; sends all of them.
+
+    It is NaN where a parameter is on some rank, which Python's own max would drop.
+    """
+    found = [0.0]
     for param in model.parameters():  # (N, M)
         everyone = [torch.empty_like(param) for _ in range(group.size())]
         dist.all_gather(everyone, param.detach().contiguous(), group=group)
-        apart = [(param.detach() - other).abs().max().item() for other in everyone]
-        worst = max(worst, *apart)
-    return worst
+        found += [(param.detach() - other).abs().max().item() for other in everyone]
+    return torch.tensor(found, dtype=torch.float64).max().item()
 
 
 # --- 3. digests: twenty bytes for each parameter ---

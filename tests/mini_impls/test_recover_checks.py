@@ -121,6 +121,19 @@ def test_one_bit_on_one_of_four_ranks_is_found_and_mended(pool4, struck, found):
         assert mending == ({"broadcast": len(found)} if found else {})
 
 
+def measure_beside_a_nan(rank):
+    from mini_impls.recover_checks import largest_difference_across_dp_replicas
+
+    model = nn.Linear(2, 2, bias=False)
+    if rank.rank == 3:
+        nn.init.constant_(model.weight, math.nan)
+    return largest_difference_across_dp_replicas(model, rank.group)
+
+
+def test_a_replica_that_is_no_number_is_not_like_the_others(pool4):
+    assert all(map(math.isnan, pool4.run(measure_beside_a_nan)))
+
+
 def mend_what_lies_across(rank):
     """Return a transposed parameter after its repair."""
     from mini_impls.recover_checks import check_param_hashes_across_dp_replicas, repair
