@@ -1,0 +1,29 @@
+"""A parameter that an inner call of fully_shard ignored, below a call on the root."""
+
+import json
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+
+RANKS = 2
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+bias = model[0].bias
+fully_shard(model[0], ignored_params={bias})
+fully_shard(model)
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter.fill_(1.0)
+(model(torch.ones(1, 2)) * (rank + 1)).sum().backward()
+ignored = [torch.zeros(2), torch.zeros(2)]
+dist.all_gather(ignored, bias.grad)
+grouped = model[1].bias.grad.full_tensor()
+if rank == 0:
+    print(f"ignored = {json.dumps([gradient[0].item() for gradient in ignored])}")
+    print(f"sharded = {json.dumps(isinstance(bias, DTensor))}")
+    print(f"grouped = {json.dumps(grouped[0].item())}")
+dist.destroy_process_group()
