@@ -232,12 +232,12 @@ class CompressedDataParallel(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped module."""
+        self.arrived.clear()  # of a backward that was cut short
         return self.module(*args, **kwargs)
 
-    def _hook(self, param: Tensor) -> None:
+    def _hook(self, param: nn.Parameter) -> None:
         if not self.arrived:
             Variable._execution_engine.queue_callback(self._finish)
-        assert isinstance(param, nn.Parameter)
         self.arrived.append(param)
         if self.bucket is not None:
             self.bucket.take(param)

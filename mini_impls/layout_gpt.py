@@ -164,14 +164,15 @@ class LayoutEmbedding(nn.Module):
         super().__init__()
         self.word_embeddings = master.word_embeddings
         self.position_embeddings = master.position_embeddings
-        self.cp = cp
+        self.embedding_dropout, self.cp = master.embedding_dropout, cp
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(B, T/cp) -> (B, T/cp, D)."""
         size = self.cp.size()
         at = positions_of(self.cp.rank(), size, size * tokens.size(1)).to(tokens.device)
-        hidden: Tensor = self.word_embeddings(tokens) + self.position_embeddings(at)
-        return hidden
+        hidden = self.word_embeddings(tokens) + self.position_embeddings(at)
+        dropped: Tensor = self.embedding_dropout(hidden)
+        return dropped
 
 
 class LayoutAttention(nn.Module):

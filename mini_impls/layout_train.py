@@ -167,11 +167,12 @@ class GradBuffer:
 
 
 def split_params(stage: LayoutStage) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Return the dense parameters of a stage, and those of its experts."""
+    """Return what trains of a stage: its dense parameters, and those of its experts."""
     layers = [m for m in stage.modules() if isinstance(m, ParallelRoutedMLP)]
-    experts = [param for layer in layers for param in layer.experts.parameters()]
-    of_experts = set(experts)
-    return [p for p in stage.parameters() if p not in of_experts], experts
+    of_experts = {param for layer in layers for param in layer.experts.parameters()}
+    trained = [param for param in stage.parameters() if param.requires_grad]
+    dense = [param for param in trained if param not in of_experts]
+    return dense, [param for param in trained if param in of_experts]
 
 
 def make_buffers(stage: LayoutStage, groups: LayoutGroups) -> list[GradBuffer]:

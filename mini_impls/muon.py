@@ -218,7 +218,7 @@ class LayerWiseDistributedOptimizer:
     def get_grad_norm(self) -> float:
         """Return the norm of all gradients: each owner adds its own, squared."""
         device = next(p.device for params in self.params_list for p in params)
-        norms = [grad.norm().float() for grad in self.owned_grads()]
+        norms = [grad.float().norm() for grad in self.owned_grads()]
         if not norms:  # a rank that owns nothing
             norms = [torch.zeros((), device=device)]
         total = torch.stack(norms).norm().reshape(1) ** 2  # (1)

@@ -331,3 +331,30 @@ def test_the_demo_shows_bytes_and_distance_of_each_way(pool2):
     for way in ("float32", "float16", "uint8", "top 5%", "PowerSGD of rank 2"):
         part = shown.split(f"--- {way}\n")[1].split("---")[0]
         assert part.count("one process") == 5 and "bytes" in part
+
+
+class Broken(torch.autograd.Function):
+    """Ends a backward on its way."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise ArithmeticError
+
+
+def reduce_after_a_cut(rank):
+    calls, layer = [], nn.Linear(2, 2)
+    model = CompressedDataParallel(layer, rank.group, lambda *_: calls.append(1))
+    x = torch.ones(1, 2, requires_grad=True)
+    with pytest.raises(ArithmeticError):
+        model(Broken.apply(x)).sum().backward()
+    layer.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    return len(calls)
+
+
+def test_after_a_backward_that_was_cut_short_gradients_are_reduced(pool2):
+    assert pool2.run(reduce_after_a_cut) == [1, 1]

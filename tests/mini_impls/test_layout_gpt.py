@@ -5,6 +5,7 @@ import io
 import re
 from argparse import Namespace
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from ranks import RankPool
 
 from mini_impls.demos import layout as demo
 from mini_impls.demos.layout_traffic import get_layout_traffic
-from mini_impls.layout_gpt import positions_of
+from mini_impls.layout_gpt import LayoutEmbedding, positions_of
 from mini_impls.layout_stages import (
     ORDER,
     LayoutConfig,
@@ -294,3 +295,29 @@ def test_the_demo_refuses_in_one_line(capfd, argv, said):
     captured = capfd.readouterr()
     assert captured.out == "" and said in captured.err
     assert captured.err.count("\n") == 1
+
+
+ALONE = SimpleNamespace(rank=lambda: 0, size=lambda: 1)
+
+
+def test_the_embedding_drops_what_that_of_the_model_drops():
+    gpt = build_layout_model(LayoutConfig(hidden_dropout=0.5))
+    hidden = LayoutEmbedding(gpt.embedding, ALONE)(torch.zeros(2, 32, dtype=torch.long))
+    assert (hidden == 0).any()
+
+
+def test_what_is_frozen_stays():
+    config, layer = LayoutConfig(), SimpleNamespace(tp=ALONE, cp=ALONE, ep=ALONE)
+    groups = SimpleNamespace(
+        pp=ALONE, layer=layer, dp_cp=ALONE, expert_dp=ALONE, place={"dp": 0}, dp_size=1
+    )
+    stage = LayoutStage(build_layout_model(config), groups)
+    stage.layers["0"].requires_grad_(False)
+    weight = stage.layers["0"].mlp.linear_fc1.weight
+    before = weight.clone()
+    shape = (2, 32, 64)
+    trainer = LayoutTrainer(
+        stage, groups, microbatches=1, microbatch_shape=shape, learning_rate=0.01
+    )
+    trainer.step(make_batch(config, step=0, batch_size=2))
+    assert torch.equal(weight, before)  # nor does AdamW decay it

@@ -491,3 +491,13 @@ def test_the_demonstration_says_what_it_is_to_say(pool2):
     }
     assert off["blockwise"] > 0.1
     assert off["duplicated"] < 1e-5 and off["distributed"] < 1e-4
+
+
+def norm_of_16_bits(rank):
+    param = nn.Parameter(torch.zeros(3, 1, dtype=torch.bfloat16))
+    param.grad = torch.ones_like(param)
+    return LayerWiseDistributedOptimizer([Muon([param])], rank.group).get_grad_norm()
+
+
+def test_the_norm_of_gradients_in_16_bits_has_32(pool2):
+    assert pool2.run(norm_of_16_bits) == [pytest.approx(3**0.5, rel=1e-6)] * 2
