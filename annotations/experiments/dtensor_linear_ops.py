@@ -9,7 +9,6 @@ from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.distributed.tensor.debug import CommDebugMode
 
 RANKS = 2
-
 dist.init_process_group("gloo")
 mesh = init_device_mesh("cpu", (2,))
 rank = dist.get_rank()
@@ -22,7 +21,7 @@ def show(name, run):
         with CommDebugMode() as comm:
             result = run()
         answer = [str(result.placements[0]), comm.get_total_counts()]
-        answer.append(result.full_tensor().tolist()[0])
+        answer.append(result.full_tensor().flatten().tolist()[0])
     except (RuntimeError, ValueError) as error:
         answer = type(error).__name__
     if rank == 0:
@@ -33,7 +32,9 @@ show("doubled", lambda: pending * 2)
 show("both_pending", lambda: pending + pending)
 show("plus_one", lambda: pending + 1)
 show("plus_a_replica", lambda: pending + same)
+show("cloned", pending.clone)
+show("mean", pending.mean)
+show("turned_contiguous", lambda: pending.expand(3, 2).t().contiguous())
+show("one_in_place", lambda: pending.add_(1))
 show("squared", lambda: pending * pending)
 show("relu", lambda: pending.relu())
-show("divided", lambda: pending / same)
-show("to_pending", lambda: same.redistribute(mesh, [Partial()]))

@@ -12,16 +12,19 @@ turns = [(microbatch, CHUNKS - 1 - chunk) for microbatch, chunk in table]  # bac
 
 
 def launched(rank, skips_chunk_0):
-    """Return the chunks whose last backward, `rank` turns ago, is met by a launch."""
-    chunks = []
+    """Return the chunks whose last backward, `rank` turns ago, meets a launch,
+    and how many turns are left then."""
+    chunks, left = [], []
     for turn, (_, chunk) in enumerate(turns):
         if turn < rank or (skips_chunk_0 and chunk == 0):
             continue
         microbatch, due = turns[turn - rank]
         if microbatch == MICROBATCHES - 1:
             chunks.append(due)
-    return chunks
+            left.append(len(turns) - 1 - turn)
+    return chunks, left
 
 
 for name, skips in (("plain", False), ("interlaced", True)):
-    print(name, "=", json.dumps([launched(rank, skips) for rank in range(STAGES)]))
+    print(name, "=", json.dumps([launched(rank, skips)[0] for rank in range(STAGES)]))
+print("turns_left =", json.dumps([launched(rank, False)[1] for rank in range(STAGES)]))
