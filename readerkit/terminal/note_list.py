@@ -108,9 +108,7 @@ class Wanted:
         named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
         known = {
             "concept": sorted({c for note in notes.values() for c in note.concepts}),
-            "condition": sorted(
-                {c.id for note in notes.values() for c in book.presumed_by(note)}
-            ),
+            "condition": sorted(book.conditions),
             "topic": sorted({note.topic for note in notes.values()}),
             "mini": sorted({m for name in notes for m in book.minis_beside(name)}),
         }
@@ -134,7 +132,10 @@ class Wanted:
         return (
             in_group
             and self.concept in ("", *note.concepts)
-            and self.condition in ("", *(c.id for c in book.presumed_by(note)))
+            and (
+                not self.condition
+                or self.condition in {each.id for each in book.presumed_by(note)}
+            )
             and self.topic in ("", note.topic)
             and self.mini in ("", *minis)
             and self.kind in ("", note.kind)
