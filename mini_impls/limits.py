@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TextIO
 
@@ -28,13 +27,9 @@ def folded(text: str, stream: TextIO) -> str:
     """Return text whose words stay whole on the terminal that a stream may be."""
     if not stream.isatty():
         return text
-    fill = textwrap.TextWrapper(
-        shutil.get_terminal_size().columns,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    ).fill
-    return "\n".join(map(fill, text.split("\n")))
+    from readerkit.wording.fold import fold  # few see it: click is not imported for all
+
+    return fold(text, shutil.get_terminal_size().columns)
 
 
 class Options(argparse.ArgumentParser):

@@ -59,8 +59,8 @@ def start(book: Path | None) -> None:
     from readerkit.app.read_paths import FIRST_STOP
     from readerkit.content.resolved_notes import resolve_notes
     from readerkit.errors import ReaderkitError
-    from readerkit.render.fold import fold
     from readerkit.terminal.note import note_above, note_page
+    from readerkit.wording.fold import fold
 
     library = open_library(book)
     notes = library.book.annotations

@@ -32,7 +32,7 @@ def columns(most: int = 80) -> int:
 
 def fitting(text: str, stream: TextIO) -> str:
     """Return text whose words stay whole on the terminal that a stream may be."""
-    from readerkit.render.fold import fold
+    from readerkit.wording.fold import fold
 
     return fold(text, screen_columns()) if stream.isatty() else text
 

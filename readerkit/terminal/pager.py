@@ -10,8 +10,8 @@ import sys
 import click
 
 from readerkit.app.interface_words import say_in
-from readerkit.render.fold import fold
 from readerkit.terminal.processes import lent_terminal
+from readerkit.wording.fold import fold
 
 LESS = "FRX-Ps{}$"
 """As git sets it: leave where all fits, keep colours, leave the text on the screen.

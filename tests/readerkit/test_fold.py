@@ -3,7 +3,7 @@ import re
 import click
 import pytest
 
-from readerkit.render.fold import fold
+from readerkit.wording.fold import fold
 
 TEXT = """\
 memory of the most loaded GPU              68,976,648,192  (68.98 B)
