@@ -4,7 +4,8 @@ from types import SimpleNamespace as Made
 
 import torch
 import torch.distributed as dist
-from megatron.core.optimizer import layer_wise_optimizer
+from megatron.core.optimizer.layer_wise_optimizer import LayerWiseDistributedOptimizer
+from megatron.core.optimizer.optimizer import MegatronOptimizer
 
 RANKS = 2
 UPSTREAMS = ["megatron"]
@@ -20,14 +21,17 @@ rank = dist.get_rank()
 alone = [dist.new_group([number]) for number in range(2)][rank]
 expert = torch.nn.Parameter(torch.ones(4))
 expert.grad = torch.ones(4)
+expert.tensor_model_parallel = True  # as core's and Transformer Engine's layers mark it
 groups = Made(dp_cp=alone, expt_dp=dist.group.WORLD)
 inner = torch.optim.SGD([{"params": [expert], "is_expert_parallel": True}])
-whole = layer_wise_optimizer.LayerWiseDistributedOptimizer
-optimizer = whole.__new__(whole)
+optimizer = object.__new__(LayerWiseDistributedOptimizer)
 optimizer.pg_collection = groups
 optimizer.shard_params([inner])
-counted = Made(get_main_grads_for_grad_norm=lambda: [expert.grad])
-optimizer.chained_optimizers = [counted]
+plain = Made(use_precision_aware_optimizer_no_fp8_or_ds_fp8=False)
+held = Made(get_parameters=lambda: [expert], tp_group=dist.group.WORLD, config=plain)
+to_norm = MegatronOptimizer.get_main_grads_for_grad_norm
+held.get_main_grads_for_grad_norm = lambda: to_norm(held)
+optimizer.chained_optimizers = [held]
 norm = optimizer.get_grad_norm()
 if rank == 0:
     print("kept_by_each =", len(inner.param_groups[0]["params"]))
