@@ -17,7 +17,7 @@ import click
 from readerkit import __version__
 from readerkit.errors import EstimateError, ReaderkitError
 from readerkit.system import prompt
-from readerkit.system.output import OutputError, printing
+from readerkit.system.output import OutputError, let_go, printing
 from readerkit.terminal.folded import fitting, screen_columns
 from readerkit.terminal.group import LateGroup
 
@@ -168,7 +168,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         # prints by ``printing``, and goes on to its verdict.
         code = 0
     except (click.Abort, KeyboardInterrupt):
-        click.echo("readerkit: interrupted", err=True)
+        _say("readerkit: interrupted")
         # Python ends itself by SIGINT, whatever it is told, if the interrupt came while
         # a text was executed, as importing a dataclass does; the next text undoes that.
         eval("0")
@@ -221,7 +221,7 @@ def _unexpected(error: Exception) -> int:
         return 1
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         if not error.filename:
-            sys.stdout = None  # what is left in it would fail again at the end
+            let_go(sys.stdout)
         _complain(f"cannot write {error.filename or 'the output'}: {error.strerror}")
         return 1
     import traceback
@@ -252,5 +252,4 @@ def _say(text: str) -> None:
     try:
         click.echo(text, err=True)
     except OSError:  # hung up: nobody is left to read it
-        # What is in the buffer would fail once more at exit, and change the code.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        let_go(sys.stderr)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 
 class OutputError(Exception):
@@ -26,8 +27,12 @@ def printing() -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO) or error.filename:
             raise
-        # What is left in the buffer would fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go(sys.stdout)
         if error.errno != errno.EPIPE:
             text = f"cannot write the output: {error.strerror}"
             raise OutputError(text) from None
+
+
+def let_go(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere: it would fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
