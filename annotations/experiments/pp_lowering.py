@@ -27,10 +27,10 @@ try:
 except AssertionError as error:
     print("crossed =", json.dumps(str(error)))
 cpu, gathers = torch.device("cpu"), []
-for local in (2, 3, 4, 6):
+for local, m in ((2, 8), (3, 8), (4, 8), (6, 8), (4, 4)):
     layer, of = torch.nn.Linear(1, 1), 4 * local
     stages = [PipelineStage(layer, 4 * i, of, cpu) for i in range(local)]
-    schedule = schedules.ScheduleInterleaved1F1B(stages, 8, torch.nn.MSELoss())
+    schedule = schedules.ScheduleInterleaved1F1B(stages, m, torch.nn.MSELoss())
     lowered = schedules._add_unshard_reshard(schedule.pipeline_order[0])
     unshards = [a for a in lowered if a.computation_type is schedules.UNSHARD]
     gathers.append(len(unshards) / local)
