@@ -1,6 +1,7 @@
 """Schedules against drawn tables, torch's own orders and closed formulas."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -27,6 +28,7 @@ from mini_impls.timeline import (
     get_timeline,
 )
 from readerkit.estimate.zero_bubble import zb_interleaved
+from readerkit.model.expression import evaluate
 
 # Drawn by hand from the papers: GPipe figure 2c (with the backwards in the order in
 # which torch and Megatron take them) and Narayanan 2021 figures 3 and 4, at unit costs.
@@ -511,7 +513,14 @@ def test_a_step_takes_time(costs):
 def test_the_formula_beside_a_bubble_is_the_bubble(costs):
     for case in SIZES:
         bubble, _ = get_bubble(get_timeline(get_orders(*case), *costs), case[1])
-        assert timeline.get_closed_bubble(*case, *costs)[0] == bubble, case
+        closed, formula = timeline.get_closed_bubble(*case, *costs)
+        assert closed == bubble, case
+        formula, _, where = formula.partition(", as ")
+        is_short = case[0] == "zb-h1" and case[2] < case[1]
+        assert where == ("m < p" if is_short else ""), case
+        numbers = dict(zip("pmvFBW", (*case[1:], *costs), strict=True))
+        product = re.sub(r"(?<=[\w)])(?=\()|(?<=\))(?=\w)", " * ", formula)
+        assert evaluate(product, numbers) == float(bubble), case
 
 
 def test_a_split_backward_holds_as_much_on_every_rank_as_1f1b_on_the_first():
