@@ -151,6 +151,16 @@ def test_nodes_may_come_and_go_while_somebody_looks(tmp_path):
     assert waiting <= {0, 1}
 
 
+def test_a_node_that_comes_as_another_goes_waits_too(tmp_path):
+    handler = FolderRendezvous(tmp_path)
+    handler.join("a", 2)
+    handler.next_rendezvous()
+    handler.leave("a")
+    assert handler.num_nodes_waiting() == 0
+    handler.join("b", 1)
+    assert handler.num_nodes_waiting() == 1
+
+
 def test_a_worker_that_does_not_heed_is_made_to_end(tmp_path, monkeypatch):
     stop = ElasticAgent._stop_workers
     monkeypatch.setattr(ElasticAgent, "_stop_workers", lambda self: stop(self, 0.2))
