@@ -255,17 +255,18 @@ def run_caller_state(rank):
     )
     machine = RerunStateMachine(rank.group, "a", kept)
     machine.first_iteration_complete = True
-    results = iter((math.nan, math.nan))
-    while machine.should_run_forward_backward(RerunDataIterator(iter([]))):
-        seen.append(state["count"])
-        state["count"] += 1
-        machine.validate_result(torch.tensor(next(results)), is_bad, "loss")
+    results = iter((1.0, math.nan, math.nan))
+    for _ in range(2):
+        while machine.should_run_forward_backward(RerunDataIterator(iter([]))):
+            seen.append(state["count"])
+            state["count"] += 1
+            machine.validate_result(torch.tensor(next(results)), is_bad, "loss")
     return [*seen, state["count"]]
 
 
 def test_what_the_caller_names_is_put_back(pool2):
-    # Twice at the start, and at the end: a checkpoint is of before the step.
-    assert pool2.run(run_caller_state) == [[0, 0, 0]] * 2
+    # The second step, twice at its start, and at the end: a checkpoint is of before it.
+    assert pool2.run(run_caller_state) == [[0, 1, 1, 1]] * 2
 
 
 def run_past_the_end(rank):
