@@ -287,7 +287,10 @@ def test_weights_on_the_host_train_as_one_process(pool, prefetch, microbatches, 
 
 
 def fetch_order(rank, prefetch, frozen):
-    """Return how many copies had been asked for when each module began to run."""
+    """Return how many copies had been asked for when each module began to run.
+
+    Then the way of each copy, and how many units were whole as each went backward.
+    """
     link = Held()
     link.may_go.set()
     layers = [nn.Linear(2, 2, bias=frozen) for _ in range(3)]
@@ -295,24 +298,34 @@ def fetch_order(rank, prefetch, frozen):
         layer.bias.requires_grad_(False)
     model = nn.Sequential(*layers)
     names = ["0", "1", "2"]
-    OffloadedModel(model, rank.group, link, modules=names, prefetch=prefetch)
-    begun = []
+    offloaded = OffloadedModel(
+        model, rank.group, link, modules=names, prefetch=prefetch
+    )
+    begun, whole = [], []
+
+    def count(grad):
+        whole.append(sum(unit.is_unsharded for unit in offloaded.units))
+
+    def watch(module, args, output):
+        output.register_hook(count)
+
     for layer in layers:
         layer.register_forward_pre_hook(lambda *args: begun.append(len(link.asked)))
+        layer.register_forward_hook(watch)
     out = model(torch.ones(1, 2, requires_grad=True))
     forward, link.asked = [way for way, _ in link.asked], []
     out.sum().backward()
-    return begun, forward, [way for way, _ in link.asked]
+    return begun, forward, [way for way, _ in link.asked], whole
 
 
 @pytest.mark.parametrize("frozen", [False, True])  # some of each unit
 def test_the_next_unit_is_on_its_way_while_this_one_runs(pool2, frozen):
     down, up = "to device", "to host"
-    for begun, forward, backward in pool2.run(fetch_order, True, frozen):
-        assert (begun, forward) == ([2, 3, 3], [down] * 3)
+    for begun, forward, backward, whole in pool2.run(fetch_order, True, frozen):
+        assert (begun, forward, whole) == ([2, 3, 3], [down] * 3, [1] * 3)
         assert backward == [down, down, up, down, up, up]
-    for begun, forward, backward in pool2.run(fetch_order, False, frozen):
-        assert (begun, forward) == ([1, 2, 3], [down] * 3)
+    for begun, forward, backward, whole in pool2.run(fetch_order, False, frozen):
+        assert (begun, forward, whole) == ([1, 2, 3], [down] * 3, [1] * 3)
         assert backward == [down, up] * 3
 
 
