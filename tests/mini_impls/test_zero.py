@@ -440,8 +440,8 @@ class Attend(nn.Module):
 
     def forward(self, x):
         mixed, _ = self.attention(x, x, x)
-        output, (hidden, cell) = self.lstm(mixed)
-        return output.sum() + (hidden * cell).sum()
+        _, (hidden, cell) = self.lstm(mixed)
+        return (hidden * cell).sum()  # nothing goes back through the first output
 
 
 def train_attention(rank, stage):
