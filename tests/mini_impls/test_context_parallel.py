@@ -200,6 +200,20 @@ def with_another_end(rank, way):
     return outputs
 
 
+def with_large_scores(rank, way):
+    query, key, value, _ = tensors(8, 2, 1)
+    mine = (cp.shard(each, rank.rank, 2) for each in (1e4 * query, key, value))
+    return WAYS[way](*mine, rank.group)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_scores_may_be_past_the_end_of_the_exponential(pool2, way):
+    query, key, value, _ = tensors(8, 2, 1)
+    got = cp.unshard(pool2.run(with_large_scores, way))
+    want = cp.attention(1e4 * query, key, value)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-9)
+
+
 # --- who has what ---
 
 
