@@ -199,9 +199,21 @@ def find_model(name: str, own: OwnRows | None = None) -> dict[str, Any]:
     """Return the sizes of a model.
 
     Raises:
-        EstimateError: no such model, or a file with several.
+        EstimateError: no such model, a file with several, or transformers' own.
+        ContentError: every fault of a user's file.
     """
-    return dict(find("models", name, own)[1].entry["shape"])
+    try:
+        return dict(find("models", name, own)[1].entry["shape"])
+    except ContentError:
+        from readerkit.app.transformers_config import options_of_config
+
+        if options := options_of_config(name):
+            raise EstimateError(
+                f"{name}: got a configuration of the transformers library, expected a "
+                f"FILE.yaml of ours: give its sizes, {options}, and what it leaves to "
+                "its code (Llama's: --gated --norm rmsnorm --no-bias --no-dropout)"
+            ) from None
+        raise
 
 
 def load_models(own: OwnRows | None = None) -> dict[str, Shape]:

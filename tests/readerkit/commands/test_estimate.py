@@ -1099,6 +1099,27 @@ def test_a_file_that_is_no_model_is_told_with_its_place(
     assert f"{file}{said}" in done.err and "unknown model" not in done.err
 
 
+def test_a_config_of_transformers_is_told_as_options_that_give_its_model(
+    capsys, tmp_path
+):
+    """Their Llama 3 8B: the count is the one that its publisher's card has."""
+    keys = {"layers": "num_hidden_layers", "hidden": "hidden_size"}
+    keys |= {"heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
+    keys |= {"ffn": "intermediate_size", "vocab": "vocab_size"}
+    known = find_model("llama-3-8b")
+    config = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
+    file = tmp_path / "config.json"
+    file.write_text(
+        json.dumps(config | {theirs: known[our] for our, theirs in keys.items()})
+    )
+    done = run(capsys, "estimate", "memory", "--model", str(file))
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    sizes, others = re.findall(r"--\w+[^,)]*", done.err)
+    options = f"{sizes} {others}".split()
+    told = json.loads(run(capsys, "estimate", "memory", *options, "--json").out)
+    assert values(told["estimates"][0])["parameters"] == 8_030_261_248
+
+
 @pytest.mark.parametrize(
     "asked", ["memory --model gpt2", "comm all-reduce 1GB --ranks 1"]
 )
