@@ -17,7 +17,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls import launch
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import Rank
-from mini_impls.limits import Options
+from mini_impls.limits import MOST_STEPS, Options
 from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
 from readerkit.system.status import take_over
@@ -54,6 +54,8 @@ def main(
             )
         if args.rounds < 3:
             raise ValueError(f"a median needs 3 rounds or more: got {args.rounds}")
+        if args.rounds > MOST_STEPS:
+            raise ValueError(f"--rounds {args.rounds} is above {MOST_STEPS}")
         check_room(args.world, insist=args.oversubscribe)
         said = {"world_size": args.world, "rounds": args.rounds}
         numbers = {**said, **measure(args)}

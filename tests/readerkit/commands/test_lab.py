@@ -274,6 +274,11 @@ def test_what_no_lab_has_is_said(capsys, arguments, message):
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            ["--rounds", "10001"],
+            "--rounds 10001 is above 10000",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             ["--backend", "nccl"], "NCCL needs a GPU a rank", marks=pytest.mark.slow
         ),
     ],
