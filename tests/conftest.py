@@ -6,12 +6,14 @@ import gc
 import os
 import signal
 import socket
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from readerkit.app import page_script
 from readerkit.app.folders import cache_folder
 from readerkit.content import validation
 from readerkit.content.kind import Document, E, Kind
@@ -58,8 +60,16 @@ def _read_once(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
     return document
 
 
+@cache
+def _translated_once(translate: Any = page_script.translate) -> str:
+    """Return the script of the estimates' page, which no test's cache has yet."""
+    text: str = translate(page_script.ENTRIES, page_script._source, page_script.METHODS)
+    return text
+
+
 # Before any module takes it by its name.
 validation.read_document = _read_once
+page_script.translate = lambda *_: _translated_once()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
