@@ -14,7 +14,7 @@ import torch.distributed as dist
 from ranks import GONE_S
 from torch.distributed.elastic.multiprocessing import PContext
 
-from mini_impls import launch, limits, supervise
+from mini_impls import failures, launch, limits, supervise
 from mini_impls.failures import RankFailedError
 from mini_impls.traffic import CollectiveCounter
 
@@ -202,6 +202,21 @@ def test_a_rank_that_came_too_late_is_shown_where_it_came_to():
     with pytest.raises(RankFailedError, match=message) as caught:
         launch.run(come_late, world_size=2, timeout_s=1.0)
     assert str(caught.value).startswith("rank 0 failed first: ")
+
+
+def give_up():
+    raise RuntimeError("Timed out waiting 1000ms")  # where it gave up
+
+
+def test_a_rank_that_failed_as_well_is_shown_where_its_own_code_stood(tmp_path):
+    for rank in range(2):
+        try:
+            give_up()
+        except RuntimeError as error:
+            failures.write_report(tmp_path, rank, error)
+    _, other = failures.explain(tmp_path, 2, codes={}).said.splitlines()
+    assert other.startswith("rank 1 failed as well, at ")
+    assert other.endswith("# where it gave up")
 
 
 @pytest.mark.slow
