@@ -1,7 +1,6 @@
 """What the trainer counts as the operations of a step of GPT-3, against 6PD."""
 
 import ast
-import json
 import pathlib
 
 import megatron
@@ -32,7 +31,10 @@ count = scope[NAME](args, 1)
 layers = 12 * args.num_layers * args.hidden_size**2
 weights = layers + args.padded_vocab_size * args.hidden_size
 of_the_layers = 6 * weights * args.seq_length
-print("against_6pd =", json.dumps(round(count / of_the_layers, 3)))
+print("against_6pd =", round(count / of_the_layers, 3))
 args.seq_length *= 16
 longer = scope[NAME](args, 1) / (6 * weights * args.seq_length)
-print("at_32k =", json.dumps(round(longer, 3)))
+print("at_32k =", round(longer, 3))
+args.moe_layer_freq, args.moe_router_topk = 1, 2
+counts = {scope[NAME](args, 1) for args.num_experts in (8, 256)}
+print("of_the_router =", max(counts) - min(counts))
