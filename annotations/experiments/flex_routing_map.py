@@ -18,6 +18,10 @@ print("ranks =", json.dumps(routed[0].any(dim=1).tolist()))
 sent = Made(num_experts=8, router_topk=2, capacity_factor=None)
 DeepEP.setup_metadata(sent, routed, probs)
 print("experts =", sorted(sent.token_indices[0].tolist()))
-sent = Made(num_experts=8, router_topk=2, capacity_factor=None)
+wanted = sent.token_indices
 DeepEP.setup_metadata(sent, routed, probs * 0)
-print("of_weight_zero =", json.dumps(bool((sent.token_indices >= 0).all())))
+others = sorted(sent.token_indices[0].tolist()) != sorted(wanted[0].tolist())
+print("of_weight_zero =", json.dumps("others" if others else "the same"))
+sent.capacity_factor = 1.0
+DeepEP.setup_metadata(sent, routed, probs * 0)
+print("with_a_capacity =", sent.token_indices[0].tolist())
