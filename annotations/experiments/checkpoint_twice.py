@@ -21,14 +21,14 @@ random.logging.disable()
 random.model_parallel_cuda_manual_seed(0)
 
 
-def drop(x):
-    with random.get_cuda_rng_tracker().fork():
-        return torch.nn.functional.dropout(x)
-
-
-for name, is_sharded in (("whole_input", False), ("sharded_input", True)):
+fork, dropout = random.get_cuda_rng_tracker().fork, torch.nn.functional.dropout
+for name, is_sharded in ("whole_input", 0), ("sharded_input", 1), ("fork_around", 0):
     leaf, fits = torch.ones(64, requires_grad=True), []
-    output = random.checkpoint(drop, is_sharded, leaf.clone())
+    if name == "fork_around":
+        with fork():
+            output = random.checkpoint(dropout, is_sharded, leaf.clone())
+    else:
+        output = random.checkpoint(fork()(dropout), is_sharded, leaf.clone())
     for leaf.grad in (None, None):
         try:
             output.sum().backward(retain_graph=True)
