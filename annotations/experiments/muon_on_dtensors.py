@@ -12,19 +12,14 @@ RANKS = 2
 
 dist.init_process_group("gloo")
 mesh = init_device_mesh("cpu", (2,))
-for name, shape in {"wide": (64, 128), "tall": (128, 64), "row": (1, 64)}.items():
+for name, shape in {"wide": (64, 128), "tall": (128, 64)}.items():
     layer = torch.nn.Linear(shape[1], shape[0], bias=False)
     fully_shard(layer, mesh=mesh)
     layer(torch.randn(4, shape[1])).sum().backward()
     optimizer = torch.optim.Muon([layer.weight])
     with CommDebugMode() as sent:
-        try:
-            optimizer.step()
-            raised = False
-        except RuntimeError:
-            raised = True
+        optimizer.step()
     calls = {str(op).split(".")[-1]: n for op, n in sent.get_comm_counts().items()}
-    calls = "raises" if raised else calls
     if dist.get_rank() == 0:
         print(name, "=", json.dumps(calls))
 dist.destroy_process_group()
