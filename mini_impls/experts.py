@@ -41,6 +41,7 @@ from mini_impls.expert_routing import (
     update_expert_biases,
 )
 from mini_impls.model import GPT, build_model
+from mini_impls.tensor_parallel import shard
 
 # Dimension letters: B sequences, T tokens, D hidden, N = BT tokens of a rank,
 # E experts, L of a rank, R copies of tokens that came to a rank, F width of an expert.
@@ -209,12 +210,8 @@ def cut(expert: Expert, etp_group: dist.ProcessGroup) -> None:
 
     The sum over slices, which a row-parallel layer takes at once, is left to combine.
     """
-    rank, size = etp_group.rank(), etp_group.size()
-    fc1, fc2 = expert.linear_fc1.weight, expert.linear_fc2.weight
-    if len(fc1) % size:
-        raise ValueError(f"{len(fc1)} channels are not divisible by {size} ranks")
-    expert.linear_fc1.weight = nn.Parameter(fc1.detach().chunk(size, 0)[rank].clone())
-    expert.linear_fc2.weight = nn.Parameter(fc2.detach().chunk(size, 1)[rank].clone())
+    for linear, dim in ((expert.linear_fc1, 0), (expert.linear_fc2, 1)):
+        linear.weight = shard(linear.weight, dim, etp_group)
 
 
 # --- 4. behind backward ---
@@ -242,6 +239,8 @@ def finish_gradients(gpt: GPT, groups: ExpertGroups) -> None:
     dense, experts = split_params(gpt)
     for params, group in ((dense, groups.all), (experts, groups.edp)):
         grads = [param.grad for param in params if param.grad is not None]
+        if not grads:
+            continue  # all of them are frozen
         flat = torch.cat([grad.flatten() for grad in grads])  # every gradient, once
         flat /= groups.all.size()
         if group.size() > 1:

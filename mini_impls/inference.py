@@ -251,7 +251,7 @@ def generate(
         if tokens.is_cuda:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    return Generation(tokens, seconds[0], seconds[1:])
+    return Generation(tokens, sum(seconds[:1]), seconds[1:])
 
 
 if __name__ == "__main__":

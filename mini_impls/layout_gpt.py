@@ -35,6 +35,7 @@ from torch.autograd import Function
 from torch.nn import functional as F
 
 from mini_impls.model import MLP, Embedding, GPTConfig, SelfAttention
+from mini_impls.tensor_parallel import shard
 
 # Dimension letters: B sequences, T tokens, D hidden, N = BT tokens, V vocabulary,
 # G query groups, R query heads of a group, H width of a head, E experts, F MLP width;
@@ -110,19 +111,14 @@ def move(tensor: Tensor, there: Move, back: Move, group: dist.ProcessGroup) -> T
 # --- 2. tp: columns of weights, then rows ---
 
 
-def cut(master: Tensor, dim: int, group: dist.ProcessGroup) -> nn.Parameter:
-    """Return this rank's slice of a full weight."""
-    return nn.Parameter(master.detach().chunk(group.size(), dim)[group.rank()].clone())
-
-
 class ColumnParallelLinear(nn.Module):
     """Maps (.., I), the same on every rank, to this rank's (.., O/tp)."""
 
     def __init__(self, master: nn.Linear, tp: dist.ProcessGroup) -> None:
         super().__init__()
         self.tp = tp
-        self.weight = cut(master.weight, 0, tp)  # (O/tp, I)
-        self.bias = cut(master.bias, 0, tp)  # (O/tp)
+        self.weight = shard(master.weight, 0, tp)  # (O/tp, I)
+        self.bias = shard(master.bias, 0, tp)  # (O/tp)
 
     def forward(self, input_: Tensor) -> Tensor:
         """Each slice had a use of its own of the input: their gradients add up."""
@@ -135,7 +131,7 @@ class RowParallelLinear(nn.Module):
     def __init__(self, master: nn.Linear, tp: dist.ProcessGroup) -> None:
         super().__init__()
         self.tp, self.bias = tp, master.bias
-        self.weight = cut(master.weight, 1, tp)  # (O, I/tp)
+        self.weight = shard(master.weight, 1, tp)  # (O, I/tp)
 
     def forward(self, input_: Tensor) -> Tensor:
         """Add up what the slices made, then the bias, once."""

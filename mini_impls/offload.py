@@ -202,11 +202,8 @@ class OverlappedHostOptimizer(HostOptimizer):
 
     def step(self) -> None:
         """Update in the order in which gradients left; weights return meanwhile."""
-        # First those that a later microbatch had no gradient for: they are here.
-        kept = [p for p, host in self.host_of.items() if host.grad is not None]
-        order = [p for p in kept if p not in self.leaving] + [*self.leaving]
         returning = []
-        for param in order:
+        for param in [*self.leaving]:
             self._arrive(param)
             self.optimizers[param].step()
             host = self.host_of[param]

@@ -32,6 +32,7 @@ from mini_impls.expert_routing import (
 from mini_impls.experts import (
     Expert,
     build_moe_model,
+    cut,
     expert_parallel,
     finish_gradients,
     make_groups,
@@ -584,7 +585,7 @@ def test_what_does_not_fit_is_refused(pool2):
     with pytest.raises(RankFailure, match="3 experts are not divisible by 2 ranks"):
         pool2.run(sent_in_layers, odd, 2, 1, "alltoall")
     odd = replace(SMALL, moe_ffn_hidden_size=5)
-    with pytest.raises(RankFailure, match="5 channels are not divisible by 2 ranks"):
+    with pytest.raises(RankFailure, match="5 rows or columns are not divisible by 2"):
         pool2.run(sent_in_layers, odd, 1, 2, "alltoall")
 
 
@@ -615,9 +616,11 @@ def test_the_demo_shows_load_and_bytes_of_each_routing(pool2):
     )
 
 
-def test_what_is_frozen_has_no_gradient_to_finish():
+@pytest.mark.parametrize("frozen", ["layers.0.", ".experts."])
+def test_what_is_frozen_has_no_gradient_to_finish(frozen):
     gpt = build_moe_model(SMALL)
-    gpt.layers[0].requires_grad_(False)
+    for name, param in gpt.named_parameters():
+        param.requires_grad_(frozen not in name)
     tokens, labels = make_batch(SMALL, step=0, batch_size=2)
     compute_loss(gpt(tokens), labels).backward()
     before = [None if p.grad is None else p.grad.clone() for p in gpt.parameters()]
@@ -636,3 +639,12 @@ def test_parameters_of_experts_are_told_from_the_rest():
     assert isinstance(gpt, nn.Module) and len(dense) + len(experts) == len(
         list(gpt.parameters())
     )
+
+
+def test_a_slice_of_what_is_frozen_is_frozen():
+    expert = Expert(SMALL)
+    expert.linear_fc2.requires_grad_(False)
+    whole = expert.linear_fc2.weight
+    cut(expert, SimpleNamespace(rank=lambda: 1, size=lambda: 2))
+    assert torch.equal(expert.linear_fc2.weight, whole.chunk(2, 1)[1])
+    assert [param.requires_grad for param in expert.parameters()] == [True, False]

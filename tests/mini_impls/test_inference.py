@@ -165,6 +165,13 @@ def test_a_layer_may_have_no_bias():
         assert torch.equal(kind(master, ALONE)(x), master(x))
 
 
+def test_no_token_more_is_the_prompt():
+    prompt, gpt = prompt_of(CONFIG), model.build_model(CONFIG)
+    made = generate(gpt, prompt, 0, StaticInferenceContext(3, PROMPT))
+    assert torch.equal(made.tokens, prompt)
+    assert (made.prefill_s, made.token_s) == (0, [])
+
+
 def test_text_beyond_the_cache_is_refused():
     context = StaticInferenceContext(3, PROMPT + 2)
     gpt = model.build_model(CONFIG)

@@ -306,13 +306,17 @@ def test_the_embedding_drops_what_that_of_the_model_drops():
     assert (hidden == 0).any()
 
 
-def test_what_is_frozen_stays():
+@pytest.mark.parametrize("before_it_is_cut", [True, False])
+def test_what_is_frozen_stays(before_it_is_cut):
     config, layer = LayoutConfig(), SimpleNamespace(tp=ALONE, cp=ALONE, ep=ALONE)
     groups = SimpleNamespace(
         pp=ALONE, layer=layer, dp_cp=ALONE, expert_dp=ALONE, place={"dp": 0}, dp_size=1
     )
-    stage = LayoutStage(build_layout_model(config), groups)
-    stage.layers["0"].requires_grad_(False)
+    gpt = build_layout_model(config)
+    gpt.layers[0].requires_grad_(not before_it_is_cut)
+    stage = LayoutStage(gpt, groups)
+    if not before_it_is_cut:
+        stage.layers["0"].requires_grad_(False)
     weight = stage.layers["0"].mlp.linear_fc1.weight
     before = weight.clone()
     shape = (2, 32, 64)
