@@ -50,10 +50,13 @@ class Options(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help=text)
 
     def parse_args(self, args: Sequence[str] | None = None) -> argparse.Namespace:  # type: ignore[override]
-        """Return what was typed, or end where no run could take so many steps."""
+        """Return what was typed, or end where no run could have such sizes."""
         given = super().parse_args(args)
         if getattr(given, "steps", 0) > MOST_STEPS:
             self.error(f"--steps {given.steps} is above {MOST_STEPS}")
+        world_size = getattr(given, "world", None)  # under torchrun it is not said
+        if world_size is not None and world_size < 1:
+            self.error(f"--world {world_size} is below 1")
         return given
 
     def error(self, message: str) -> NoReturn:

@@ -89,14 +89,18 @@ def check_target(path: Path) -> None:
     """Raise ValueError where no trace can be written, before anything runs."""
     if path.is_dir():
         raise ValueError(f"--trace {path} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"--trace {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"--trace {path}: {path.parent} cannot be written")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--trace {path} is a device: name a file")
+    folder = path.resolve().parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise ValueError(f"--trace {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"--trace {path}: {folder} cannot be written")
 
 
 def write(path: Path, traces: Sequence[RankTrace]) -> None:
-    """Write the picture, whole or not at all."""
+    """Write the picture, whole or not at all; where a link leads, not in its place."""
+    path = path.resolve()
     beside = path.with_name(f".{path.name}.part")
     try:
         beside.write_text(json.dumps(merge(traces), separators=(",", ":")))

@@ -36,7 +36,7 @@ def options_of_config(path: str) -> str:
     """Return the options for the sizes in a ``config.json``; "" where it is none."""
     try:
         config = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     if not isinstance(config, dict) or not {"hidden_size", "n_embd"} & config.keys():
         return ""

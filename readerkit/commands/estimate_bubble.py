@@ -137,4 +137,5 @@ def _draw(pipeline: Pipeline, svg: Path) -> None:
 
     if not svg.parent.is_dir():
         raise click.UsageError(f"--svg: no such folder: {svg.parent}")
-    write_atomically(svg, schedule_svg(pipeline.bars(), pipeline.stages).encode())
+    drawn = schedule_svg(pipeline.bars(), pipeline.stages).encode()
+    write_atomically(svg, drawn, named=True)

@@ -221,5 +221,5 @@ def _write(data: bytes, file: Path) -> None:
     if file == STDOUT:
         click.echo(data, nl=False)
         return
-    write_atomically(file.absolute(), data)
+    write_atomically(file.absolute(), data, named=True)
     click.echo(f"wrote {file}")

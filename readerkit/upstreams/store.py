@@ -35,11 +35,15 @@ def write_atomically(
 
     With ``private`` nobody but this user can read it, nor list a folder made for it.
     That, and what is ``cached``, may be kept in another folder, as an error says, but
-    for a file that somebody ``named``.
+    for a file that somebody ``named``: that is written where a link leads.
 
     Raises:
         StoreError: a disk that is full, read-only, or not a place for files.
     """
+    if named:
+        path = Path(os.path.realpath(path))
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise StoreError(f"cannot write {path}: it is a device: name a file")
     import tempfile  # reading, which is what most runs do, goes without it
 
     made = [each for each in (path.parent, *path.parents) if not each.exists()]

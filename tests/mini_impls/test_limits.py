@@ -13,12 +13,21 @@ def never(rank, args):
     raise AssertionError("no process may start")
 
 
-@pytest.mark.parametrize("steps", [10_001, 10**9, 10**30])
-def test_more_steps_than_memory_has_room_for_are_refused(steps, capfd):
+@pytest.mark.parametrize(
+    ("typed", "what"),
+    [
+        *((f"--steps {n}", "above 10000") for n in (10_001, 10**9, 10**30)),
+        *((f"--world {n}", "below 1") for n in (0, -3)),
+    ],
+)
+def test_sizes_that_no_run_could_have_are_refused(typed, what, capfd):
+    def divide(args):
+        raise AssertionError(6 % args.world)
+
     with pytest.raises(SystemExit) as ended:
-        launch.main(never, description="never", argv=["--steps", str(steps)])
+        launch.main(never, description="never", argv=typed.split(), check=divide)
     assert ended.value.code == 2
-    assert capfd.readouterr().err.endswith(f": --steps {steps} is above 10000\n")
+    assert capfd.readouterr().err.endswith(f": {typed} is {what}\n")
 
 
 @pytest.mark.slow

@@ -210,6 +210,7 @@ def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
     [
         ("no/such/folder.json", "there is no folder no/such"),
         (".", "is a folder: name a file in it"),
+        ("/dev/null", "is a device: name a file"),
     ],
 )
 def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(

@@ -1087,6 +1087,7 @@ def test_a_run_of_ones_own_that_cannot_be_is_named(capsys, tmp_path):
         ("tiny.json", '{"a": 1}', ":1:7: wrong type for 'a'"),
         ("config.json", "{\n", ":2:1: not valid YAML"),
         ("gpt2.txt", "", ":1:1: the file is empty"),
+        pytest.param("deep.json", "[" * 99_999, ":1:1001: nested too deep", id="deep"),
     ],
 )
 def test_a_file_that_is_no_model_is_told_with_its_place(

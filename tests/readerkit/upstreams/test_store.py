@@ -119,6 +119,18 @@ def test_written_file_can_be_read_by_others(tmp_path):
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
 
 
+def test_a_file_that_somebody_named_is_written_where_its_link_leads(tmp_path):
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    write_atomically(link, b"new", named=True)
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    device = tmp_path / "pipe"
+    os.mkfifo(device)
+    with pytest.raises(StoreError, match="it is a device: name a file"):
+        write_atomically(device, b"new", named=True)
+    assert device.is_fifo()
+
+
 def test_write_replaces_a_link_and_not_what_it_points_at(tmp_path):
     (tmp_path / "victim").write_bytes(b"mine")
     (tmp_path / "file").symlink_to(tmp_path / "victim")
