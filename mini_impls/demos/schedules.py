@@ -19,6 +19,9 @@ from mini_impls.timeline import (
 from readerkit.system.output import OutputError, printing
 from readerkit.wording.grid_blocks import in_blocks
 
+MOST_FORWARDS = 100_000
+"""Of all ranks together: some seconds of counting, and lines that nobody reads."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the schedules of one pipeline, with bubble and memory."""
@@ -37,6 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = f"--{option} {getattr(args, name)} is not above 0"
             print(f"{parser.prog}: {text}", file=sys.stderr)
             return 1
+    if (steps := args.world * args.microbatches * args.chunks) > MOST_FORWARDS:
+        text = f"{steps:,} forwards are more than {MOST_FORWARDS:,}: take fewer"
+        print(f"{parser.prog}: {text}", file=sys.stderr)
+        return 1
     for schedule in SCHEDULES:
         v = args.chunks if schedule == "interleaved" else 1
         try:
