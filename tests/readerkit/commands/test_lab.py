@@ -352,7 +352,7 @@ def test_a_budget_that_does_not_hold_is_noticed(tmp_path, capsys, old, new, line
     ]
 
 
-@pytest.mark.parametrize("days", [31, -1])
+@pytest.mark.parametrize("days", [31, -2])
 def test_a_price_of_another_time_is_noticed(tmp_path, capsys, days):
     assert run(capsys, "budget", "ledger", "--create").code == 0
     hand_in(tmp_path, day=TODAY - timedelta(days=days))
