@@ -14,6 +14,7 @@ _OPTIONS = {
     "n_head": "heads",
     "num_key_value_heads": "kv-heads",
     "head_dim": "head-dim",
+    "qk_nope_head_dim": "head-dim",
     "intermediate_size": "ffn",
     "n_inner": "ffn",
     "vocab_size": "vocab",
@@ -23,6 +24,8 @@ _OPTIONS = {
     "n_routed_experts": "experts",
     "num_experts_per_tok": "experts-per-token",
     "moe_intermediate_size": "expert-ffn",
+    "shared_expert_intermediate_size": "shared-ffn",
+    "decoder_sparse_step": "moe-every",
     "first_k_dense_replace": "dense-layers",
     "kv_lora_rank": "kv-rank",
     "q_lora_rank": "query-rank",
@@ -45,6 +48,9 @@ def options_of_config(path: str) -> str:
         for key, option in _OPTIONS.items()
         if type(value := config.get(key)) is int and value
     }
+    shared = config.get("n_shared_experts")  # how many, each as large as a routed one
+    if type(shared) is int and shared and "expert-ffn" in sizes:
+        sizes["shared-ffn"] = shared * sizes["expert-ffn"]
     said = [f"--{option} {value}" for option, value in sizes.items()]
     if "tie_word_embeddings" in config:
         said.append("--tied" if config["tie_word_embeddings"] else "--untied")

@@ -1100,25 +1100,49 @@ def test_a_file_that_is_no_model_is_told_with_its_place(
     assert f"{file}{said}" in done.err and "unknown model" not in done.err
 
 
+THEIR_SIZES = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "ffn": "intermediate_size",
+    "vocab": "vocab_size",
+    "experts": "n_routed_experts",
+    "experts_per_token": "num_experts_per_tok",
+    "expert_ffn": "moe_intermediate_size",
+    "dense_layers": "first_k_dense_replace",
+    "head_dim": "qk_nope_head_dim",
+    "kv_rank": "kv_lora_rank",
+    "query_rank": "q_lora_rank",
+    "rope_dim": "qk_rope_head_dim",
+    "value_dim": "v_head_dim",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "left_to_code"),
+    [
+        ("llama-3-8b", {}, ""),
+        ("deepseek-v3", {"n_shared_experts": 1}, "--router-bias"),
+    ],
+)
 def test_a_config_of_transformers_is_told_as_options_that_give_its_model(
-    capsys, tmp_path
+    model, more, left_to_code, capsys, tmp_path
 ):
-    """Their Llama 3 8B: the count is the one that its publisher's card has."""
-    keys = {"layers": "num_hidden_layers", "hidden": "hidden_size"}
-    keys |= {"heads": "num_attention_heads", "kv_heads": "num_key_value_heads"}
-    keys |= {"ffn": "intermediate_size", "vocab": "vocab_size"}
-    known = find_model("llama-3-8b")
-    config = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
+    known = find_model(model)
+    sizes = {theirs: known[our] for our, theirs in THEIR_SIZES.items() if our in known}
     file = tmp_path / "config.json"
-    file.write_text(
-        json.dumps(config | {theirs: known[our] for our, theirs in keys.items()})
-    )
+    file.write_text(json.dumps({"tie_word_embeddings": False} | sizes | more))
     done = run(capsys, "estimate", "memory", "--model", str(file))
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    sizes, others = re.findall(r"--\w+[^,)]*", done.err)
-    options = f"{sizes} {others}".split()
-    told = json.loads(run(capsys, "estimate", "memory", *options, "--json").out)
-    assert values(told["estimates"][0])["parameters"] == 8_030_261_248
+    told, others = re.findall(r"--\w+[^,)]*", done.err)
+    typed = f"{told} {others} {left_to_code}".split()
+
+    def count(*options: str) -> int:
+        got = json.loads(run(capsys, "estimate", "memory", *options, "--json").out)
+        return values(got["estimates"][0])["parameters"]
+
+    assert count(*typed) == count("--model", model)
 
 
 @pytest.mark.parametrize(
