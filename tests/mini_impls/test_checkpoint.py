@@ -577,7 +577,7 @@ def test_all_ranks_resume_what_the_first_one_found(pool2, tmp_path):
 
 def save_and_change(rank, root):
     """Save in the background while the state changes; then over what is there."""
-    checkpointer = AsyncCheckpointer(root / "kept", dist.new_group(), keep=2)
+    checkpointer = AsyncCheckpointer(root / "kept", dist.new_group())  # keeps two
     tensors = {"weight": torch.zeros(4, 4)}
     (state,) = rows(tensors, rank.world_size)[rank.rank : rank.rank + 1]
     extra = {"losses": []}

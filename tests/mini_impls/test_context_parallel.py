@@ -355,6 +355,7 @@ def test_a_model_trains_as_in_one_process(pool4, way, world_size, tied):
     names = dict(alone.model.named_parameters())
     for losses, params, grads in results:
         assert losses == pytest.approx(alone.losses, abs=1e-5)
+        assert {type(loss) for loss in losses} == {float}
         assert set(params) == set(names)
         for name, param in names.items():
             torch.testing.assert_close(grads[name], param.grad, rtol=1e-3, atol=2e-6)

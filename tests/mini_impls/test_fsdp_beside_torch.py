@@ -109,6 +109,8 @@ def shard(kind, model, group, names):
     """Return what is run; its parameters are sharded by `names` and the root."""
     if kind == "mini":
         fsdp_options.fully_shard(model, group, modules=["", *names])
+    elif kind == "mini, stem replicated":
+        fsdp_options.fully_shard(model, group, modules=names)
     elif kind == "flat mini":
         fully_shard_flat(model, group, modules=names)
     elif kind == "FSDP2":
@@ -183,9 +185,10 @@ def world_of_one(rank, kind):
 
 
 def test_a_world_of_one_sends_nothing_to_itself(pool2):
-    theirs, ours = (pool2.run(world_of_one, kind)[0] for kind in ("FSDP2", "mini"))
-    assert ours == theirs
-    assert ours[1] == {}
+    kinds = ("FSDP2", "mini", "mini, stem replicated")
+    theirs, *ours = (pool2.run(world_of_one, kind)[0] for kind in kinds)
+    assert ours == [theirs, theirs]
+    assert theirs[1] == {}
 
 
 # --- a backward that does not come to its end ---

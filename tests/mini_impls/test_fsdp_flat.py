@@ -339,6 +339,19 @@ def test_frozen_layers_between_trained_ones_are_freed_in_backward(pool):
         assert max(whole) == 2, "this layer, and the one behind it, freed next"
 
 
+def train_behind_frozen(rank):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model[0].requires_grad_(False)
+    state = fully_shard_flat(model, rank.group, modules=["0", "1"])
+    model(torch.ones(2)).sum().backward()  # of numbers that need no gradient
+    grads = [handle.flat_param.grad is not None for handle in state.handles.values()]
+    return grads, [handle.is_unsharded for handle in state.handles.values()]
+
+
+def test_a_frozen_layer_may_be_the_first(pool2):
+    assert pool2.run(train_behind_frozen) == [([False, True], [False, False])] * 2
+
+
 class FakeGroup:
     """What sharding asks a group for before anything is sent."""
 

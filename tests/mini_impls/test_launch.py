@@ -73,6 +73,21 @@ def test_first_failed_rank_is_named_with_its_own_error(tmp_path, how, message):
     with pytest.raises(RankFailedError, match=message):
         launch.run(misbehave, (how, clock), world_size=2, timeout_s=1.0)
     assert time.monotonic() - float(clock.read_text()) < GONE_S
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_end_those_that_stay)"):
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def take_turns(rank):
+    time.sleep(2.0 * rank.rank)
+    return rank.rank
+
+
+def test_a_rank_may_work_for_long_after_another_is_done(monkeypatch):
+    # Whoever outlives the work of all is killed a second after it.
+    monkeypatch.setattr(supervise, "END_S", -3.0)
+    assert launch.run(take_turns, world_size=2, timeout_s=4.0) == [0, 1]
 
 
 def hang_in_a_group(rank):
@@ -214,9 +229,16 @@ def test_a_rank_that_failed_as_well_is_shown_where_its_own_code_stood(tmp_path):
             give_up()
         except RuntimeError as error:
             failures.write_report(tmp_path, rank, error)
-    _, other = failures.explain(tmp_path, 2, codes={}).said.splitlines()
+    (tmp_path / "2.done").touch()
+    found = failures.explain(tmp_path, 3, codes={})
+    _, other, gone = found.said.splitlines()
     assert other.startswith("rank 1 failed as well, at ")
     assert other.endswith("# where it gave up")
+    assert gone == "rank 2 is missing: it had already returned"
+    assert found.missing == {2}
+    stopped, waited, *_ = failures.explain(tmp_path, 4, {}, [3]).said.splitlines()
+    assert stopped == "rank 3 failed first: a signal stopped it"
+    assert waited.startswith("rank 0 waited for it: ")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What a run may ask for, and how its parser says what is wrong."""
 
+import re
 import sys
 
 import pytest
@@ -28,6 +29,14 @@ def test_sizes_that_no_run_could_have_are_refused(typed, what, capfd):
         launch.main(never, description="never", argv=typed.split(), check=divide)
     assert ended.value.code == 2
     assert capfd.readouterr().err.endswith(f": {typed} is {what}\n")
+
+
+def test_help_says_how_it_is_called_and_what_may_be_asked(capsys):
+    with pytest.raises(SystemExit) as ended:
+        launch.main(never, description="Nothing at all.", argv=["-h"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert re.match(r"Usage: .+ \[OPTIONS\]\n\n  Nothing at all.\n\nOptions:\n", said)
 
 
 @pytest.mark.slow

@@ -182,10 +182,10 @@ def test_an_overflow_shows_unless_the_scale_is_an_old_one(make, expected):
     assert BlockScaling(1, 2).scale(torch.zeros(1, 2), E5M2).tolist() == [[1.0, 1.0]]
 
 
-def agree(rank, together):
+def agree(rank, together, first=1.0):
     scalings = [DelayedScaling(2), DelayedScaling(2)]
     for i, scaling in enumerate(scalings):
-        scaling.scale(torch.tensor([[1.0 + rank.rank + i]]), E4M3)
+        scaling.scale(torch.tensor([[first + rank.rank + i]]), E4M3)
     with CollectiveCounter() as sent:
         reduce_and_update(scalings, rank.group if together else None)
     return [float(s.current) for s in scalings], sent.counts(), sent.payload_bytes()

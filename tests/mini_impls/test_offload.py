@@ -206,6 +206,24 @@ def test_frozen_and_unused_parameters_stay_and_gradients_can_be_dropped(kind):
     assert torch.equal(unused, before)
 
 
+class Counts(torch.optim.SGD):
+    """Keeps a number that is no tensor, as SparseAdam does."""
+
+    def step(self):
+        for param in self.param_groups[0]["params"]:
+            self.state[param]["steps"] = self.state[param].get("steps", 0) + 1
+        super().step()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_the_state_only_tensors_are_returned(kind):
+    weight = nn.Parameter(torch.ones(3))
+    optimizer = kind([weight], Counts, HostLink(CPU), lr=0.1, momentum=0.9)
+    weight.sum().backward()
+    optimizer.step()
+    assert [t.tolist() for t in optimizer.state()] == [[1.0] * 3]
+
+
 def test_an_optimizer_of_nothing_is_refused():
     frozen = nn.Parameter(torch.ones(3), requires_grad=False)
     with pytest.raises(ValueError, match="0 parameters are trained"):
@@ -544,12 +562,15 @@ def test_small_tensors_stay_and_a_graph_may_be_gone_through_again_and_again():
     assert link.moved["to device"] == 3 * x.nbytes, "it left after each"
 
 
-def test_a_part_returns_while_backward_is_behind_it_and_goes_when_it_is_used():
+@pytest.mark.parametrize(("prefetch", "came"), [(True, {(7,), (5,)}), (False, {(7,)})])
+def test_a_part_returns_while_backward_is_behind_it_and_goes_when_it_is_used(
+    prefetch, came
+):
     link = Held()
     link.may_go.set()
     sizes = [3, 5, 7]
     tensors = [torch.randn(n, requires_grad=True) for n in sizes]
-    offload, outs, arrived = ActivationOffload(link, []), [], []
+    offload, outs, arrived = ActivationOffload(link, [], prefetch=prefetch), [], []
     for x in tensors:
         with offload.part():
             y = x * 1.0
@@ -560,7 +581,7 @@ def test_a_part_returns_while_backward_is_behind_it_and_goes_when_it_is_used():
     outs[2].register_hook(lambda g: arrived.append(len(link.asked)))
     torch.autograd.grad(outs[2], tensors[2], retain_graph=True)
     # The part itself, and all of the one before it; the first not yet.
-    assert {shape for way, shape in link.asked if way == "to device"} == {(7,), (5,)}
+    assert {shape for way, shape in link.asked if way == "to device"} == came
     torch.autograd.grad(out, tensors, retain_graph=True)
     with offload.part():
         (tensors[0] * tensors[0]).sum()

@@ -146,7 +146,7 @@ def test_the_first_step_of_a_job_is_not_judged(pool2):
     assert pool2.run(run_first_step) == [0, 0]
 
 
-def run_second_call(rank):
+def run_second_call(rank, again):
     """Reject the second of three calls of one message; see which one is compared."""
     from mini_impls.recover import RerunStateMachine
     from mini_impls.recover_step import RerunDataIterator, SavedState
@@ -154,7 +154,7 @@ def run_second_call(rank):
     machine = RerunStateMachine(rank.group, "a", SavedState(rank.device))
     machine.first_iteration_complete = True
     iterator = RerunDataIterator(iter([]))
-    for results in ((1.0, math.inf, math.inf), (2.0, math.inf, 3.0)):
+    for results in ((1.0, math.inf, math.inf), again):
         assert machine.should_run_forward_backward(iterator)
         for result in results:
             machine.validate_result(torch.tensor(result), is_bad, "loss")
@@ -162,9 +162,12 @@ def run_second_call(rank):
     return machine.should_checkpoint_and_exit()
 
 
-def test_the_call_that_failed_first_is_the_one_compared(pool2):
-    # Its result came again; that of the third did not.
-    assert pool2.run(run_second_call) == [(True, True, 16)] * 2
+# Its result comes again and that of the third does not, or the other way round.
+@pytest.mark.parametrize(
+    ("again", "code"), [((2.0, math.inf, 3.0), 16), ((2.0, 3.0, math.inf), 17)]
+)
+def test_the_call_that_failed_first_is_the_one_compared(pool2, again, code):
+    assert pool2.run(run_second_call, again) == [(True, True, code)] * 2
 
 
 def run_within_tolerance(rank):

@@ -5,20 +5,31 @@ the default group, or took a rank of the group for a rank of the world, would me
 """
 
 import importlib
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import test_collectives
+import test_compression
 import test_ddp
 import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
 import test_inference
+import test_mixed_precision
+import test_mixed_precision_fp8
+import test_muon
+import test_muon_split
+import test_offload
 import test_pipeline
+import test_recompute
+import test_recover
+import test_recover_checks
 import test_sequence_parallel
 import test_tensor_parallel
 import test_zero
+import test_zero_bubble
 import torch
 import torch.distributed as dist
 from ranks import RankPool
@@ -77,7 +88,9 @@ def save_load_and_clip(rank, directory, seed):
     path = Path(directory) / f"seed {seed} on {rank.world_size}"
     test_fsdp_state.save_checkpoint(path, shards, optimizer, rank.group, step=2)
     params = [shard.param for shard in shards.values()]
-    norm = clip_grad_norm_(params, 0.01, rank.group)
+    norm = [
+        clip_grad_norm_(params, 0.01, rank.group, norm_type=p) for p in (math.inf, 2.0)
+    ]
     grads = [p.grad for p in params]
     _, shards, optimizer = test_fsdp_state.sharded(rank, seed + 1)
     step = test_fsdp_state.load_checkpoint(path, shards, optimizer)
@@ -154,6 +167,37 @@ WORKS = {
         for schedule, chunks in test_pipeline.SCHEDULES
     },
     "inference": of_both(test_inference, "run_generate", test_inference.CONFIG, 2),
+    **{
+        f"compression, {way}": (
+            test_compression,
+            "compress_steps",
+            ((way, 3), (way, 3, True)),
+        )
+        for way in test_compression.WAYS
+    },
+    "mixed_precision": of_both(
+        test_mixed_precision, "train", test_mixed_precision.CONFIG, torch.float16
+    ),
+    "mixed_precision, fp8": (test_mixed_precision_fp8, "agree", ((True,), (True, 2.0))),
+    "muon": of_both(test_muon, "train_whole", test_muon.CONFIG),
+    "muon, rows": of_both(test_muon, "train_rows", test_muon.CONFIG),
+    **{
+        f"muon, {mode}": (
+            test_muon_split,
+            "train_part",
+            (((24, 12), 1, mode), ((12, 12), 1, mode)),
+        )
+        for mode in ("duplicated", "distributed")
+    },
+    "offload": (test_offload, "train_states", ((True, 1, False), (True, 1, True))),
+    "recompute": (test_recompute, "shard_one", ((24, False), (48, False))),
+    "recover": (
+        test_recover,
+        "train",
+        ((test_recover.CONFIG, {2}), (test_recover.CONFIG, {4})),
+    ),
+    "recover, checks": (test_recover_checks, "check", (((),), ((),))),
+    "zero_bubble": (test_zero_bubble, "run_training", (("zb-h1", 5), ("zb-h1", 7))),
 }
 
 

@@ -76,6 +76,7 @@ def train(rank, config, stage, optimizer_class, defaults, groups=False, steps=ST
     assert after == held, "full_parameters leaves everything as it was"
     own = {p.data_ptr() for p in optimizer.params}
     assert not own & {tensor.data_ptr() for tensor in full.values()}, "no copies"
+    assert not any(tensor.requires_grad for tensor in full.values())
     return losses, full, grads, held, owned, sent.counts(), sent.payload_bytes()
 
 
