@@ -178,7 +178,7 @@ def cite(
         number = citation.section
         named = say("section {number}").format(number=number)
         name = named if number[:1].isdigit() else number
-        section = f", {name}" + (f" “{heading}”" if heading else "")
+        section = f", {name}" + (f" “{heading}”" if heading not in ("", number) else "")
     return visible(f"{work.authors} {work.year}, {work.title}{section}. {work.url}")
 
 

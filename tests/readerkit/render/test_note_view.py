@@ -37,7 +37,7 @@ PAPER = CitedWork(
     "A. Author",
     2020,
     "https://example.org/p",
-    {"3": "Method"},
+    {"3": "Method", "Usage": "Usage"},
     place=PLACE,
 )
 ANNOTATION = Annotation(
@@ -248,6 +248,7 @@ def test_inline_code_is_marked_without_its_ticks():
         (Citation("paper", "3"), "A paper, section 3 “Method”. https"),
         (Citation("paper", "4"), "A paper, section 4. https"),
         (Citation("paper", "App. B"), "A paper, App. B. https"),
+        (Citation("paper", "Usage"), "A paper, Usage. https"),
         (Citation("paper"), "2020, A paper. https://example.org/p"),
     ],
 )
