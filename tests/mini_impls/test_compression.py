@@ -280,11 +280,11 @@ class Switched(nn.Module):
         return self.second(x) if both else x
 
 
-def wrapped(rank, unused_second=False):
+def wrapped(rank, unused_second=False, first=0.0):
     module = Switched()
     with torch.no_grad():
         for param in module.parameters():
-            param += rank.rank  # rank 0's will be kept
+            param += rank.rank + first  # rank 0's will be kept
     model = CompressedDataParallel(module, rank.group, all_reduce)
     for step in range(2):
         model.zero_grad()

@@ -265,11 +265,11 @@ def test_an_evaluation_counts_nothing(quiet):
     assert router.local_tokens_per_expert.tolist() == chosen.sum(0).tolist()
 
 
-def shift_biases(rank):
+def shift_biases(rank, first=6.0):
     config = replace(SMALL, num_moe_experts=3, **ROUTINGS["bias"])
     both = [TopKRouter(config) for _ in range(2)]
     # Of each rank other counts: only their sums say who has too many.
-    both[0].local_tokens_per_expert += torch.tensor([6.0 * rank.rank, 3.0, 3.0])
+    both[0].local_tokens_per_expert += torch.tensor([first * rank.rank, 3.0, 3.0])
     both[1].local_tokens_per_expert += torch.tensor([2.0, 2.0, 2.0])
     update_expert_biases([*both, TopKRouter(SMALL)], rank.group)
     assert all(router.local_tokens_per_expert.sum() == 0 for router in both)

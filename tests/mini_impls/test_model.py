@@ -11,6 +11,7 @@ from mini_impls.model import (
     build_model,
     compute_loss,
     make_batch,
+    reference_run,
     shard_batch,
     train_one_process,
 )
@@ -90,6 +91,14 @@ def test_grouped_heads_equal_repeated_keys():
     scores = scores.masked_fill(torch.ones(8, 8).triu(1).bool(), float("-inf"))
     want = (scores.softmax(-1) @ value).transpose(1, 2).reshape(2, 8, -1)
     torch.testing.assert_close(got, want)  # another order of sums inside the kernel
+
+
+def test_the_difference_from_a_reference_is_the_largest():
+    run = reference_run(GPTConfig(), steps=1, batch_size=2, chunks=1)
+    params = {name: p.detach().clone() for name, p in run.model.named_parameters()}
+    assert run.difference(params.items()) == 0.0
+    params["final_layernorm.bias"][0] -= 1.0
+    assert run.difference(params.items()) == pytest.approx(1.0)
 
 
 def test_chunks_give_the_mean_of_the_gradients_of_the_parts():

@@ -383,6 +383,9 @@ def test_a_name_that_begins_like_another_is_another():
     found = dict(find_owners(dict(model.named_modules()), ["", "1"]))
     assert set(found["1"]) == set(model[1].parameters())
     assert set(model[10].parameters()) <= set(found[""])
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 2)))  # "0" has none of its own
+    named = find_owners(dict(model.named_modules()), ["0", "0.0"])
+    assert [name for name, _ in named] == ["0.0"]
 
 
 def test_rows_on_the_host_have_the_type_of_the_parameter():

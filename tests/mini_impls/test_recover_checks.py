@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 from ranks import RankFailure
@@ -119,6 +121,21 @@ def test_one_bit_on_one_of_four_ranks_is_found_and_mended(pool4, struck, found):
             "all_gather": 4 * 20 * len(list(build_model(CONFIG).parameters()))
         }
         assert mending == ({"broadcast": len(found)} if found else {})
+
+
+def mend_three_of_four(rank):
+    group = dist.new_group([0, 1, 3])
+    if rank.rank == 2:
+        return None
+    part = replace(rank, rank=dist.get_group_rank(group, rank.rank), group=group)
+    return check(part, ((2, NAMES[0], 3),))
+
+
+def test_some_of_the_ranks_mend_by_themselves(pool4):
+    answers = [told for told in pool4.run(mend_three_of_four) if told is not None]
+    assert len(answers) == 3
+    for told, _, left, is_right, *_ in answers:
+        assert told == [(NAMES[0], (0, 1), (2,))] and left == [] and is_right
 
 
 def measure_beside_a_nan(rank):

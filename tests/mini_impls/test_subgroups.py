@@ -13,6 +13,7 @@ import pytest
 import test_collectives
 import test_compression
 import test_ddp
+import test_experts
 import test_fsdp
 import test_fsdp_flat
 import test_fsdp_state
@@ -175,6 +176,12 @@ WORKS = {
         )
         for way in test_compression.WAYS
     },
+    "compression, wrapped": (
+        test_compression,
+        "wrapped",
+        ((False, 0.0), (False, 5.0)),
+    ),
+    "experts, biases": (test_experts, "shift_biases", ((6.0,), (12.0,))),
     "mixed_precision": of_both(
         test_mixed_precision, "train", test_mixed_precision.CONFIG, torch.float16
     ),
@@ -239,3 +246,7 @@ def test_checkpoints_of_a_part_of_the_world(pools, partition, tmp_path):
     ]
     for part, rank, got in answers:
         assert_same(got, want[part][rank])
+    # Of the other mini the work itself holds what it loads against what was saved.
+    over = ((tmp_path / "rows", 0), (tmp_path / "columns", 1))
+    world = pools[sum(map(len, partition))]
+    world.run(in_part, partition, "test_checkpoint", "over_ranks", over)
