@@ -17,6 +17,9 @@ plain = torch.full((2, 3), mine)
 returned = mappings._reduce(plain, group)
 transposed = mappings._reduce(torch.full((2, 3), mine).t(), group)
 
+batches = [torch.full((4, b, 3), mine).transpose(0, 1) for b in (1, 2)]
+one, two = [mappings._reduce(batch, group) for batch in batches]
+
 # `sum()` hands its input a gradient that is one number, expanded: not contiguous.
 x = torch.ones(2, 3, requires_grad=True)
 mappings.copy_to_tensor_model_parallel_region(x, group).sum().backward()
@@ -25,6 +28,8 @@ figures = {
     "contiguous": returned[0, 0].item(),
     "the_callers_own_tensor": plain[0, 0].item(),
     "transposed": transposed[0, 0].item(),
+    "batch_of_one": one[0, 0, 0].item(),
+    "batch_of_two": two[0, 0, 0].item(),
     "gradient_of_a_sum": x.grad[0, 0].item(),
 }
 for name, value in figures.items():
