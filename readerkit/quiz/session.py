@@ -187,8 +187,8 @@ class Session(SessionState):
         stands there after all of an exam, or of the questions; with an exam's verdict,
         once its time or its questions are over, every answer and its key.
         """
-        found = self._outcomes()
         is_part = not self.is_exam and self.position < len(self.row.questions)
+        found = self._outcomes(is_part=is_part)
         score = scored(self.bank, found, is_part=is_part, standing=self._standing())
         if self.is_exam and self.is_over:
             return replace(score, marked=tuple(self._marked()))
@@ -216,9 +216,10 @@ class Session(SessionState):
             of=len(self.row.questions),
         )
 
-    def _outcomes(self) -> list[QuestionOutcome]:
-        """Return the outcome of each question that counts."""
-        found = outcomes(self.history.answers(self.row.id))
+    def _outcomes(self, *, is_part: bool) -> list[QuestionOutcome]:
+        """Return the outcome of each question that counts: of a part, of those done."""
+        rows = self.history.answers(self.row.id)
+        found = outcomes(r for r in rows if not is_part or self.is_done(r.position))
         if self.is_exam:
             names = enumerate(self.row.questions)
             missing = [name for at, name in names if at not in self.credits]

@@ -139,9 +139,9 @@ class SessionState:
 
     @property
     def answered(self) -> int:
-        """How many questions have an answer; one that was skipped has none."""
+        """How many questions were answered: not skipped, and with no try left."""
         rows = self.history.answers(self.row.id)
-        return len({row.position for row in rows if row.answer})
+        return len({r.position for r in rows if r.answer and self.is_done(r.position)})
 
     @property
     def is_begun(self) -> bool:

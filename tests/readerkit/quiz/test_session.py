@@ -254,6 +254,18 @@ def test_practice_counts_what_was_answered(history, clock):
     assert session.result().questions == 1
 
 
+def test_a_question_that_was_left_after_a_wrong_try_was_not_answered(history, clock):
+    session = start(history, clock, "row", "bytes")
+    session.answer("F0 F1 F2")
+    assert (session.answered, session.is_begun) == (0, True)
+    assert not isinstance(session.standing(), Score)
+    session.answer("F0 F1 B0")
+    session.answer("84")
+    assert (session.answered, session.result().questions) == (1, 1)
+    session.skip()
+    assert (session.answered, session.result().questions) == (2, 2)
+
+
 def test_deadline_ends_the_quiz(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
     session.answer("112")
