@@ -92,6 +92,10 @@ def _folders() -> Iterator[Ailment]:
             free = shutil.disk_usage(there).free
             detail = f"{place}, {format_bytes(free)} free"
             yield Ailment(what, "works", detail)
+        elif what == "cache" and (place / "blobs").is_dir():
+            works = "what is there can be read; fetch brings nothing more"
+            detail = f"{place} cannot be written: {works}"
+            yield Ailment(what, "missing", detail, mend)
         else:
             yield Ailment(what, "broken", f"{place} cannot be written", mend)
 

@@ -36,6 +36,8 @@ DOWNLOAD_SECONDS = 900
 PROBE_SECONDS = 20
 """An index that accepts and never answers must not hold the reader up for ever."""
 _UNREACHED = "the package index cannot be reached"
+_EXCLUDED = "its own settings leave no such release: pip config list shows them"
+"""As a constraint does, beside no index too: pip calls it ResolutionImpossible."""
 
 
 def serve_package(upstream: Upstream, paths: Collection[TreePath] | None) -> Served:
@@ -135,6 +137,8 @@ def _pip(command: list[str]) -> str:
         lines = ["pip is not installed beside readerkit"]
     elif "after connection broken by" in done.stderr:
         lines = [_UNREACHED]  # pip: "No matching ..."
+    elif "ResolutionImpossible" in done.stderr:
+        lines = [_EXCLUDED]
     raise SourceError(f"pip: {lines[-1].removeprefix('ERROR: ')}")
 
 

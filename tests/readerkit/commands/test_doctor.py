@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -70,6 +71,24 @@ def test_a_cache_that_cannot_be_written_is_broken(home, capsys, monkeypatch):
     (home / "file").write_text("no folder")
     row = told(capsys)["cache"]
     assert row["state"] == "broken"
+    assert "READERKIT_CACHE" in row["mend"]
+
+
+@pytest.mark.parametrize(("holds", "state"), [(True, "missing"), (False, "broken")])
+def test_a_cache_that_can_only_be_read_is_broken_where_nothing_is_in_it(
+    holds, state, home, capsys, monkeypatch
+):
+    (home / "cache" / "blobs" if holds else home / "cache").mkdir(parents=True)
+    access = os.access
+    monkeypatch.setattr(
+        os,
+        "access",
+        lambda path, mode: (
+            access(path, mode) and not (mode & os.W_OK and Path(path).name == "cache")
+        ),
+    )
+    row = told(capsys)["cache"]
+    assert (row["state"], "can be read" in row["detail"]) == (state, holds)
     assert "READERKIT_CACHE" in row["mend"]
 
 

@@ -141,6 +141,13 @@ def test_index_that_cannot_be_reached_is_not_one_without_the_package(monkeypatch
     assert error_of(FROM_SDIST) == wanted
 
 
+def test_a_release_that_a_constraint_excludes_is_said_in_words(links, monkeypatch):
+    constraints = write_files(links, {"constraints": f"{NAME}<{VERSION}"})
+    monkeypatch.setenv("PIP_CONSTRAINT", str(constraints / "constraints"))
+    wanted = "pip: its own settings leave no such release: pip config list shows them"
+    assert error_of(FROM_WHEEL) == wanted
+
+
 def test_pip_has_a_time_limit(monkeypatch):
     monkeypatch.setattr(package, "DOWNLOAD_SECONDS", 0.5)
     with silent_server() as port:
