@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 import click
 
 from readerkit import __version__
-from readerkit.errors import EstimateError, ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.system import prompt
 from readerkit.system.output import OutputError, let_go, printing
 from readerkit.terminal.folded import fitting, screen_columns
@@ -180,7 +180,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = error.exit_code
     except (ReaderkitError, OutputError) as error:
         _complain(str(error))
-        code = 2 if isinstance(error, EstimateError) else 1
+        code = 2 if isinstance(error, WrongUseError) else 1
     except Exception as error:
         # Where a shell asks for names, a traceback would land in the line being typed.
         code = 0 if "_READERKIT_COMPLETE" in os.environ else _unexpected(error)
@@ -246,10 +246,8 @@ def _complain(message: str) -> None:
 
 
 def _say(text: str) -> None:
-    """Write to stderr; words are not broken on a terminal that is narrow."""
-    if screen_columns() < 80:
-        text = fitting(text, sys.stderr)
+    """Write to stderr; on a terminal words stay whole."""
     try:
-        click.echo(text, err=True)
+        click.echo(fitting(text, sys.stderr), err=True)
     except OSError:  # hung up: nobody is left to read it
         let_go(sys.stderr)

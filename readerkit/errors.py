@@ -2,8 +2,11 @@
 
 ReaderkitError          a mistake in content or usage, or a fact of the world outside
 ├── ContentError        faults in hand-written files, each with file, line and column
-├── EstimateError       a size that no machine or model can have
+├── WrongUseError       a name that nothing has, a file that is not what it should be
+│   ├── EstimateError   a size that no machine or model can have
+│   └── GivenFileError  a ContentError too: the faults of a file that was named
 ├── BudgetError         a job that must not start, or a ledger that refuses
+│   └── JobError        a WrongUseError too: what was typed is no job
 ├── AnchorError         an anchor that names no place, or more than one
 ├── LockError           resolved lines and the committed lock differ
 ├── SourceError         one source cannot serve an upstream; the next one is tried
@@ -24,7 +27,14 @@ MAX_GOT = 300
 
 
 class ReaderkitError(Exception):
-    """Printed as one message; the command exits with 1, of an estimate with 2."""
+    """Printed as one message; the command exits with 1, for a WrongUseError with 2."""
+
+
+class WrongUseError(ReaderkitError):
+    """What was typed is wrong: an option, a name, a file that is not what it should be.
+
+    What was asked for rightly and failed, or came out as a no, is a ReaderkitError.
+    """
 
 
 class ContentFault(NamedTuple):
@@ -68,11 +78,14 @@ class ContentError(ReaderkitError):
         super().__init__("\n".join(rows))
 
 
-class EstimateError(ReaderkitError):
+class GivenFileError(ContentError, WrongUseError):
+    """Every fault found in a file that was named to a command, at once."""
+
+
+class EstimateError(WrongUseError):
     """A size, a rate or a layout that does not fit; names what it got and expected.
 
-    A wrong question, so that the command exits as it does for wrong usage: an answer
-    that is no (it does not fit) is 1.
+    It is a wrong question: an answer that is no (it does not fit) is another thing.
     """
 
 
@@ -85,6 +98,10 @@ OVER_CEILING = "over the ceiling"
 
 class CeilingError(BudgetError):
     """A job that would cost more than a ceiling leaves; it begins OVER_CEILING."""
+
+
+class JobError(BudgetError, WrongUseError):
+    """A job that is none: a size, a price or a word of its command is wrong."""
 
 
 class AnchorError(ReaderkitError):

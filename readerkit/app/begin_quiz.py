@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
@@ -296,7 +296,7 @@ def _setting(name: str, usual: float, least: float, most: float) -> float:
     with suppress(ValueError):
         if least <= (number := float(given or usual)) <= most:
             return number
-    raise ReaderkitError(f"{name}: got '{given}', expected {least:g} to {most:g}")
+    raise WrongUseError(f"{name}: got '{given}', expected {least:g} to {most:g}")
 
 
 def _within_day(ready: tuple[str, ...], history: History) -> tuple[str, ...]:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from readerkit.app.kept import digest, keep, kept_place, parsed_by, read_kept
 from readerkit.app.own_places import own_place
-from readerkit.errors import ContentError, EstimateError, ReaderkitError
+from readerkit.errors import (
+    ContentError,
+    EstimateError,
+    GivenFileError,
+    ReaderkitError,
+    WrongUseError,
+)
 from readerkit.wording.meant_name import choose
 
 if TYPE_CHECKING:
@@ -95,7 +101,7 @@ def read_catalog(path: str | Path, kind: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+        raise WrongUseError(f"{path}: cannot be read: {error.strerror}") from None
     cache_folder = own_place("READERKIT_CACHE", "user_cache_path")
     place = kept_place(cache_folder, str(path), f".{kind.lower()}")
     key = digest(f"{parsed_by()} {path}\0".encode() + data)
@@ -115,13 +121,16 @@ def _parse(data: bytes, path: str, kind: str) -> bytes:
     from readerkit.content.validation import read_document
 
     model = getattr(catalog, kind)
-    document = read_document(data, path, model)
+    try:
+        document = read_document(data, path, model)
+    except ContentError as error:  # no YAML
+        raise GivenFileError(error.faults) from None
     if not document.entries and not document.faults:
         document.faults.append(document.fault((), "the file is empty"))
     if kind == "MODELS":
         document.faults += _misshapen(document)
     if document.faults:
-        raise ContentError(document.faults)
+        raise GivenFileError(document.faults)
     return fast_json.encode(model.together(document.entries))
 
 
@@ -299,7 +308,7 @@ def _run(name: str, entry: dict[str, Any], own: OwnRows | None) -> Run:
         shape = Shape.parse(given[1] or find_model(str(given[0]), own))
         return Run.parse(name, entry, shape, find_cluster(entry["cluster"], own))
     except EstimateError as error:
-        raise ReaderkitError(f"run {name}: {error}") from None
+        raise WrongUseError(f"run {name}: {error}") from None
 
 
 def _gpus(found: Rows) -> dict[str, Gpu]:
@@ -314,4 +323,4 @@ def _cluster(name: str, row: Row, gpus: Mapping[str, Gpu]) -> Cluster:
     try:
         return Cluster.parse(name, row.entry, gpus)
     except EstimateError as error:
-        raise ReaderkitError(f"{row.own}: cluster {name}: {error}") from None
+        raise WrongUseError(f"{row.own}: cluster {name}: {error}") from None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from readerkit.app.library import Library, note_progress
 from readerkit.app.revisions import CommitTree, open_tree
 from readerkit.content.resolved_notes import Sources
-from readerkit.errors import ReaderkitError, SourceError
+from readerkit.errors import SourceError, WrongUseError
 from readerkit.model.git_names import (
     NO_COMMIT,
     BlobId,
@@ -72,7 +72,7 @@ def old_tree(library: Library, upstream: Upstream, lock: Lock) -> Mapping[str, b
         ReaderkitError: a folder, which has no lock; or code that is nowhere any more.
     """
     if upstream.folder:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{upstream.name} is a folder of this book: it is read where it stands, "
             "and no lock says what it was"
         )
@@ -116,7 +116,7 @@ def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRe
     if to is not None and _is_place(to):
         return _at_place(upstream, to)
     if to is not None and to.startswith(("/", "./", "../", "~")):
-        raise SourceError(f"--to {to}: got no folder there, expected a checkout")
+        raise WrongUseError(f"--to {to}: got no folder there, expected a checkout")
     tried = []
     ways = (_release,) if to is None else (_release, _tag)
     for way in (_here,) if upstream.is_living else ways:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readerkit.app.own_places import own_place
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.system.json_file import MAX_BYTES
 from readerkit.system.private_files import tighten
 
@@ -104,6 +104,35 @@ def read_at_most(path: Path, root: Path | None) -> bytes:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ReaderkitError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def refuse_no_book(root: Path) -> None:
+    """Refuse a folder that is no book.
+
+    Raises:
+        WrongUseError: it is none; names the book that it lies in.
+    """
+    of_book = "annotations/upstreams.yaml"
+    if not (root / of_book).is_file():
+        near = [each for each in root.parents if (each / of_book).is_file()]
+        hint = f": did you mean --book {near[0]}?" if near else ""
+        raise WrongUseError(
+            f"{root}: got a folder without {of_book}, expected a book{hint}"
+        )
+
+
+def refuse_nowhere(path: Path) -> None:
+    """Refuse to write in a folder that is not there: a slip of the hand makes none.
+
+    Raises:
+        WrongUseError: there is none.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise WrongUseError(
+            f"{path}: got no folder {folder}, expected one: make it, or name another "
+            "place"
+        )
 
 
 def _own_folder(variable: str, kind: str) -> Path:

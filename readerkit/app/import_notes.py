@@ -20,7 +20,7 @@ from readerkit.app.new_note import text_before
 from readerkit.app.write_locks import save_lock
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.resolved_notes import lock_notes, resolve_notes
-from readerkit.errors import AnchorError, ReaderkitError
+from readerkit.errors import AnchorError, WrongUseError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.store import write_atomically
@@ -62,10 +62,10 @@ class TakenNotes:
     """Every note in the order of the file, new or known, by id."""
 
 
-def outside(name: str, got: str, library: Library) -> ReaderkitError:
+def outside(name: str, got: str, library: Library) -> WrongUseError:
     """Return the refusal of a file that points outside the book's upstreams."""
     names = ", ".join(library.book.upstreams)
-    return ReaderkitError(
+    return WrongUseError(
         f"{name}: points outside this book: got '{got}', expected a file of {names}; "
         "nothing was written"
     )
@@ -123,7 +123,7 @@ def _entry(
     book, given = library.book, asked.fields
     named = [each for each in asked.concepts if each in book.concepts] or [*concepts]
     if not named:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{asked.name}: got no concept that this book has, expected one for each "
             "note: add --concept ID"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from readerkit.app.folders import read_at_most, shipped_book
-from readerkit.errors import ContentError, ReaderkitError
+from readerkit.errors import ContentError, WrongUseError
 from readerkit.model.language import SPANISH, Say, english, said
 from readerkit.model.told_parts import in_parts
 
@@ -93,7 +93,7 @@ def known_language(language: str | None, library: Library) -> str:
     meant = by_name.get("en" if language is None else language.casefold())
     if meant is None:
         expected = f"expected one of {', '.join(known)}" if known else "there are none"
-        raise ReaderkitError(
+        raise WrongUseError(
             f"--lang: this book has no translations into '{language}': {expected}"
         )
     return meant

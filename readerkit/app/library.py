@@ -18,6 +18,7 @@ from readerkit.app.folders import (
     data_folder,
     irregular,
     read_at_most,
+    refuse_no_book,
     shipped_book,
 )
 from readerkit.app.overlay import for_this_book, read_exactly, read_with_overlay
@@ -240,16 +241,10 @@ def open_library(
 
     Raises:
         ContentError: every fault of every file, as far as it can be known.
-        ReaderkitError: a folder that is no book.
+        WrongUseError: a folder that is no book.
     """
     root = (book or shipped_book()).absolute()
-    if not (root / "annotations" / "upstreams.yaml").is_file():
-        near = [f for f in root.parents if (f / "annotations/upstreams.yaml").is_file()]
-        hint = f": did you mean --book {near[0]}?" if near else ""
-        raise ReaderkitError(
-            f"{root}: got a folder without annotations/upstreams.yaml, expected a "
-            f"book{hint}"
-        )
+    refuse_no_book(root)
     mine = data_folder() / "book"
     cache = cache_folder()
     store = BlobStore(cache)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from readerkit.errors import WrongUseError
 from readerkit.wording.meant_name import choose
 
 ALIASES = {
@@ -55,8 +56,10 @@ def one_of(names: Sequence[str], mini: str) -> str:
     """Return the name that was meant, an alias spelt out.
 
     Raises:
-        ReaderkitError: it is none of them; the message names them.
+        WrongUseError: it is none of them, and the message names them; or an option.
     """
+    if mini.startswith("-"):
+        raise WrongUseError(f"name a MINI before {mini}: one of {', '.join(names)}")
     return choose("mini", mini, names, aliases=ALIASES)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from readerkit.app.check_locks import Report, check
 from readerkit.app.first_note import FirstNote, choose_first
+from readerkit.app.folders import refuse_nowhere
 from readerkit.app.library import open_library, writing
 from readerkit.app.new_upstream import NewUpstream
 from readerkit.app.write_locks import lock_as_read, update_locks
@@ -78,8 +79,7 @@ def make_book(
             f"{root}: got a place where something is, expected none: nothing is "
             f"overwritten; name another one: {written('init', '--book', 'DIR')}"
         )
-    if not root.parent.is_dir():
-        raise ReaderkitError(f"{root.parent}: got no folder there, expected one")
+    refuse_nowhere(root)
     try:
         aside = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
     except OSError as error:

@@ -15,7 +15,7 @@ from readerkit.app.folders import is_checkout, is_own
 from readerkit.app.library import Library, open_library
 from readerkit.app.write_locks import lock_as_read
 from readerkit.content.resolved_notes import Note, Sources, resolve_notes
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.folder import read_file
@@ -61,7 +61,7 @@ def find_lines(
     """
     if last < first:
         typed = f"{path}:{first}-{last}"
-        raise ReaderkitError(f"got '{typed}', expected the first line before the last")
+        raise WrongUseError(f"got '{typed}', expected the first line before the last")
     files = [
         (upstream, known)
         for upstream in ([only] if only else library.book.upstreams.values())
@@ -83,7 +83,7 @@ def find_lines(
     if not found:
         for upstream in [only] if only else library.book.upstreams.values():
             if any(matching(glob).fullmatch(path) for glob in upstream.exclude):
-                raise ReaderkitError(
+                raise WrongUseError(
                     f"'{path}': got a file that {upstream.name} leaves out, expected "
                     "one that it reads: see exclude in annotations/upstreams.yaml"
                 )
@@ -92,12 +92,12 @@ def find_lines(
                 read_file(top, TreePath(path))  # says what is wrong with it
         near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
         meant = f": did you mean {' or '.join(near)}?" if near else ""
-        raise ReaderkitError(
+        raise WrongUseError(
             f"no upstream of this book includes a file '{path}', expected one of "
             f"{', '.join(library.book.upstreams)}{meant}"
         )
     rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
-    raise ReaderkitError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
+    raise WrongUseError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
 
 
 def make_form(

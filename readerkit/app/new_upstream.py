@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from readerkit.errors import ReaderkitError, SourceError
+from readerkit.errors import ReaderkitError, SourceError, WrongUseError
 from readerkit.model.code_languages import ENDINGS, titles_here
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import BlobStore, Lock, Upstream
@@ -74,7 +74,7 @@ def here(name: str, book: Path, include: Iterable[str]) -> NewUpstream:
     """
     wanted = tuple(include) or every_ending()
     if (top_of(book) / "objects").is_dir() and (top_of(book) / "HEAD").is_file():
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{top_of(book)}: got a bare repository, expected one with its files: "
             f"git clone it, then {typed('init', 'THE CLONE')}"
         )
@@ -86,7 +86,7 @@ def here(name: str, book: Path, include: Iterable[str]) -> NewUpstream:
     )
     paths = tuple(sorted(files.paths - {*large}))
     if large and not paths:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{top}: no file to read: {large[0]} has "
             f"{(top / large[0]).stat().st_size:,} bytes, expected at most "
             f"{MAX_MEMBER_BYTES:,}: name others with --include"
@@ -147,7 +147,7 @@ def from_package(
 
     match = _PACKAGE.fullmatch(subject)
     if match is None:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{subject}: got neither a folder that is there, nor an address, nor the "
             "name of a package: expected one of them"
         )
@@ -204,7 +204,7 @@ def _kept(
     if not fitting or (is_given and len(fitting) < len({*globs})):
         lacking = ", ".join(g for g in globs if g not in fitting)
         titles = titles_here()
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{where}: no file to read: expected "
             + (
                 f"a glob that fits a file, got {lacking}"

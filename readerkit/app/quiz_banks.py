@@ -19,7 +19,7 @@ from readerkit.content.translations import (
     TranslatedQuestion,
     TranslatedTitle,
 )
-from readerkit.errors import ContentError, ReaderkitError
+from readerkit.errors import ContentError, ReaderkitError, WrongUseError
 from readerkit.estimate.functions import FUNCTIONS
 from readerkit.model.language import SPANISH, Told
 from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
@@ -99,7 +99,7 @@ class QuizBanks:
         folder = self.folder(phase)
         if not (folder / BANK_FILE).is_file():
             known = ", ".join(typed("quiz", str(each)) for each in self.phases())
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"no quiz of phase {phase} in this book: got {phase}, expected "
                 + (known or "a book with a bank of questions in quizzes/PHASE")
             )

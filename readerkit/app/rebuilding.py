@@ -23,7 +23,7 @@ from readerkit.content.exercises import (
     told,
 )
 from readerkit.content.validation import read_document
-from readerkit.errors import ContentError, ReaderkitError
+from readerkit.errors import ContentError, ReaderkitError, WrongUseError
 from readerkit.model.language import SPANISH
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.meant_name import choose
@@ -77,7 +77,7 @@ def find_exercise(known: Sequence[Exercise], mini: str, name: str) -> Exercise:
     of_mini = {each.name: each for each in known if each.mini == mini}
     if not of_mini:
         minis = ", ".join(dict.fromkeys(each.mini for each in known))
-        raise ReaderkitError(
+        raise WrongUseError(
             f"no section of {mini} is to be rebuilt: expected one of {minis}"
         )
     return of_mini[choose(f"exercise of {mini}", name, of_mini)]

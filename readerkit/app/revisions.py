@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from readerkit.errors import SourceError
+from readerkit.errors import WrongUseError
 from readerkit.model.git_names import NO_COMMIT, BlobId, CommitId
 
 MAX_FILE_BYTES = 64_000_000
@@ -112,7 +112,8 @@ def open_tree(given: str) -> Iterator[FolderTree | CommitTree]:
     settings is used, and nothing in it is changed.
 
     Raises:
-        SourceError: neither; says what was expected.
+        WrongUseError: neither; says what was expected.
+        SourceError: no such revision.
     """
     path = Path(given).expanduser()
     folder, at, revision = given.rpartition("@")
@@ -121,7 +122,7 @@ def open_tree(given: str) -> Iterator[FolderTree | CommitTree]:
         if not bare:
             files = FolderTree(path.absolute())
             if not files:
-                raise SourceError(
+                raise WrongUseError(
                     f"got the folder {given} without a file, expected code"
                 )
             yield files
@@ -129,7 +130,7 @@ def open_tree(given: str) -> Iterator[FolderTree | CommitTree]:
         folder, at, revision = given, "@", "HEAD"
     root = Path(folder).expanduser()
     if not at or not revision or not root.is_dir():
-        raise SourceError(
+        raise WrongUseError(
             f"got '{given}', expected a folder, or a git directory and one of its "
             "revisions as DIR@REV, such as ~/src/project@v1.2"
         )

@@ -10,7 +10,7 @@ from readerkit.app.revisions import CommitTree, FolderTree, open_tree
 from readerkit.drift.engine import carry
 from readerkit.drift.rows import AskedSpan, answers, asked_twice, parse_rows
 from readerkit.drift.verdict import Carried
-from readerkit.errors import ReaderkitError
+from readerkit.errors import WrongUseError
 from readerkit.wording.numbers import counted
 
 MAX_SPANS_BYTES = 200_000_000
@@ -60,16 +60,16 @@ def _preload(trees: Iterable[FolderTree | CommitTree], paths: Iterable[str]) -> 
 def _read(file: Path) -> bytes:
     try:
         if file.is_dir():
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"--spans: got the folder {file}, expected a file of JSON lines"
             )
         with file.open("rb") as opened:
             data = opened.read(MAX_SPANS_BYTES + 1)
     except OSError as error:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"--spans: cannot read {file}: {error.strerror or error}"
         ) from None
     if len(data) > MAX_SPANS_BYTES:
         most = f"expected at most {MAX_SPANS_BYTES:,}"
-        raise ReaderkitError(f"--spans: got more bytes in {file}, {most}")
+        raise WrongUseError(f"--spans: got more bytes in {file}, {most}")
     return data

@@ -21,7 +21,7 @@ from readerkit.content.resolved_notes import (
     resolve_each,
     resolve_notes,
 )
-from readerkit.errors import ContentError, ContentFault, ReaderkitError
+from readerkit.errors import ContentError, ContentFault, WrongUseError
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Lock, Upstream
 from readerkit.upstreams.here import author_of, head_of, top_of
@@ -41,7 +41,7 @@ def to_lock(library: Library, name: str | None) -> list[Upstream]:
     if name:
         chosen = library.upstream(name)
         if not chosen.is_locked:
-            raise ReaderkitError(f"{name} is a folder of this book: it has no lock")
+            raise WrongUseError(f"{name} is a folder of this book: it has no lock")
         return [chosen]
     locked = {
         *(

@@ -14,7 +14,7 @@ from typing import Any
 
 from readerkit.budget.money import Job
 from readerkit.content.strict_yaml import parse_yaml
-from readerkit.errors import BudgetError, ContentError
+from readerkit.errors import BudgetError, ContentError, JobError
 
 _FLAGS = {"-y", "--yes", "--down", "-r", "--retry-until-up"}
 _WITH_VALUE = {"-c", "--cluster", "-n", "--name", "-i", "--idle-minutes-to-autostop"}
@@ -48,19 +48,19 @@ def read_launch(command: Sequence[str]) -> Launch | None:
         return None
     if len(command) < 2 or command[1] != "launch":
         got = " ".join(command[:2])
-        raise BudgetError(
+        raise JobError(
             f"command: got '{got}', expected sky launch -c NAME FILE, the one way to "
             "a cloud whose cost can be checked"
         )
     options, files = _split(command[2:])
     cluster = options.get("-c") or options.get("--cluster") or ""
     if not _CLUSTER.fullmatch(cluster):
-        raise BudgetError(
+        raise JobError(
             f"command: got the cluster {cluster!r}, expected -c NAME, so that there is "
             "something to take down at the end"
         )
     if len(files) != 1 or not files[0].endswith((".yaml", ".yml")):
-        raise BudgetError(
+        raise JobError(
             f"command: got {' '.join(files) or 'no task'}, expected one task file, "
             "such as lab-02.yaml"
         )
@@ -80,7 +80,7 @@ def _split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             options[name] = value if joined else rest.pop(0) if rest else ""
         elif word not in _FLAGS:
             known = ", ".join(sorted(_FLAGS | _WITH_VALUE))
-            raise BudgetError(
+            raise JobError(
                 f"command: got the option {word}, expected one of {known}; what is "
                 "rented stands in the task file alone"
             )
@@ -124,13 +124,13 @@ def _read_task(path: Path) -> Mapping[str, Any]:
     try:
         document = parse_yaml(path.read_bytes(), str(path))
     except OSError as error:
-        raise BudgetError(f"{path}: cannot be read: {error.strerror}") from None
+        raise JobError(f"{path}: cannot be read: {error.strerror}") from None
     except ContentError as error:
-        raise BudgetError(str(error)) from None
+        raise JobError(str(error)) from None
     if document.faults:
-        raise BudgetError(str(ContentError(document.faults)))
+        raise JobError(str(ContentError(document.faults)))
     if not isinstance(document.value, Mapping):
-        raise BudgetError(f"{path}: got no mapping, expected a SkyPilot task")
+        raise JobError(f"{path}: got no mapping, expected a SkyPilot task")
     return document.value
 
 

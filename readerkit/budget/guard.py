@@ -19,7 +19,7 @@ from readerkit.budget.cloud import Launch, check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
 from readerkit.budget.running import hold, release
-from readerkit.errors import BudgetError
+from readerkit.errors import BudgetError, JobError
 from readerkit.system.children import python
 
 GRACE_SECONDS = 10.0
@@ -73,7 +73,7 @@ class BudgetGuard:
         ``settled`` as each has happened.
         """
         if not isfinite(grace_seconds) or grace_seconds < 0:
-            raise BudgetError(f"grace: got {grace_seconds} s, expected 0 or more")
+            raise JobError(f"grace: got {grace_seconds} s, expected 0 or more")
         self.ledger = ledger
         self._today = today
         self._tell: Step = on_step or (lambda step: None)
@@ -183,9 +183,9 @@ def _launch_of(command: Sequence[str], job: Job) -> Launch | None:
         BudgetError: no such command, or one that rents something else than the job.
     """
     if not command:
-        raise BudgetError("command: got none, expected what to run after --")
+        raise JobError("command: got none, expected what to run after --")
     if shutil.which(command[0]) is None:
-        raise BudgetError(
+        raise JobError(
             f"command: got '{command[0]}', expected a program that can be found; "
             "nothing was reserved"
         )

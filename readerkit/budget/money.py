@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from readerkit.errors import BudgetError
+from readerkit.errors import JobError
 
 MAX_AGE_DAYS = 30
 MAX_USD = 1_000_000
@@ -21,17 +21,15 @@ def parse_decimal(name: str, text: str) -> Fraction:
     """Return an amount above zero from its decimal digits, exactly.
 
     Raises:
-        BudgetError: NaN, infinity, a sign, an exponent, zero, or no number.
+        JobError: NaN, infinity, a sign, an exponent, zero, or no number.
     """
     if not _DECIMAL.fullmatch(text.strip()):
-        raise BudgetError(
+        raise JobError(
             f"{name}: got {text!r}, expected a decimal above zero, such as 0.35"
         )
     amount = Fraction(text.strip())
     if not 0 < amount <= MAX_USD:
-        raise BudgetError(
-            f"{name}: got {text}, expected more than 0, at most {MAX_USD}"
-        )
+        raise JobError(f"{name}: got {text}, expected more than 0, at most {MAX_USD}")
     return amount
 
 
@@ -39,20 +37,20 @@ def parse_usd(name: str, text: str, *, or_zero: bool = False) -> int:
     """Return whole cents from dollars such as ``5`` or ``0.35``.
 
     Raises:
-        BudgetError: no amount above zero (or zero, where that will do), or one with
+        JobError: no amount above zero (or zero, where that will do), or one with
             a part of a cent.
     """
     digits = text.strip().removeprefix("$")
     if or_zero:
         if not _DECIMAL.fullmatch(digits):
-            raise BudgetError(
+            raise JobError(
                 f"{name}: got {text!r}, expected dollars, 0 or more, such as 0.80"
             )
         if Fraction(digits) == 0:
             return 0
     cents = parse_decimal(name, digits) * 100
     if cents.denominator != 1:
-        raise BudgetError(f"{name}: got {text}, expected whole cents")
+        raise JobError(f"{name}: got {text}, expected whole cents")
     return cents.numerator
 
 
@@ -87,13 +85,13 @@ class Price:
         """Return a price from its entry in a file.
 
         Raises:
-            BudgetError: a price of zero or less, or a day that there is not.
+            JobError: a price of zero or less, or a day that there is not.
         """
         name = f"price of {values['gpu']} at {values['vendor']}"
         try:
             day = date.fromisoformat(str(values["dated"]))
         except ValueError:
-            raise BudgetError(
+            raise JobError(
                 f"{name}: got the date '{values['dated']}', expected YYYY-MM-DD"
             ) from None
         return cls(
@@ -111,11 +109,11 @@ class Price:
         """Return how old the price is.
 
         Raises:
-            BudgetError: it is from the future.
+            JobError: it is from the future.
         """
         days = (today - self.dated).days
         if days < 0:
-            raise BudgetError(
+            raise JobError(
                 f"price of {self.gpu} at {self.vendor}: got the date {self.dated}, "
                 f"expected one up to today, {today}"
             )
@@ -128,7 +126,7 @@ def find_price(
     """Return the newest price of a GPU at a vendor; of several, the highest.
 
     Raises:
-        BudgetError: there is none; the message names those there are.
+        JobError: there is none; the message names those there are.
     """
     found = [
         price
@@ -139,7 +137,7 @@ def find_price(
     if found:
         return max(found, key=lambda price: (price.dated, price.usd_per_hour))
     known = ", ".join(sorted({f"{p.vendor} {p.gpu} {p.terms}" for p in prices}))
-    raise BudgetError(
+    raise JobError(
         f"no price: got {vendor} {gpu} {kind}, expected one of {known or 'none'}; add "
         "it to a file with its date and source, and name that with --prices"
     )
@@ -170,23 +168,23 @@ class Job:
         """Return a job whose numbers can be.
 
         Raises:
-            BudgetError: no instances, no hours, or a set-up longer than all of them.
+            JobError: no instances, no hours, or a set-up longer than all of them.
         """
         if isinstance(instances, bool) or not 1 <= instances <= 10_000:
-            raise BudgetError(f"instances: got {instances}, expected 1 to 10,000")
+            raise JobError(f"instances: got {instances}, expected 1 to 10,000")
         whole = parse_decimal("hours", hours)
         setup = Fraction(0)
         if setup_hours.strip("0.") or not setup_hours.strip():
             setup = parse_decimal("setup hours", setup_hours)
         if whole > 24 * 30:
-            raise BudgetError(f"hours: got {hours}, expected at most 720")
+            raise JobError(f"hours: got {hours}, expected at most 720")
         if setup >= whole:
-            raise BudgetError(
+            raise JobError(
                 f"setup hours: got {setup_hours}, expected less than all {hours} "
                 "hours, which include it"
             )
         if lab is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,20}", lab):
-            raise BudgetError(f"lab: got {lab!r}, expected a short name, such as 02")
+            raise JobError(f"lab: got {lab!r}, expected a short name, such as 02")
         return cls(price, instances, whole, setup, lab)
 
     @property

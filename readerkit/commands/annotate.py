@@ -14,7 +14,7 @@ from readerkit.commands.options import (
     lang_option,
     pager_option,
 )
-from readerkit.errors import ReaderkitError
+from readerkit.errors import WrongUseError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.wording.meant_name import choose, matches, near_names
@@ -225,7 +225,7 @@ def _named(name: str, library: Library) -> tuple[str | None, str | None, Group |
     if not found:
         near = near_names(name, [*known, *book.concepts])
         hint = f": did you mean {' or '.join(near)}?" if near else ""
-        raise ReaderkitError(
+        raise WrongUseError(
             f"unknown upstream or note: got '{name}', expected one of "
             f"{', '.join(book.upstreams)}, the ID of a note, a topic, a concept or a "
             f"mini{hint}"
@@ -343,7 +343,7 @@ def _find(library: Library, upstream: str | None, note_id: str) -> Annotation:
     if not matches(note_id, ids) and len(elsewhere) == 1:
         [meant] = elsewhere
         other = book.annotations[meant].upstream
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{meant} is a note on {other}: {typed('annotate', other, meant)}"
         )
     return book.annotations[choose(f"note on {on}" if on else "note", note_id, ids)]

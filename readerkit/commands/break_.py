@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from readerkit.app.mini_names import SAYS, one_of
+from readerkit.app.mini_names import one_of
 from readerkit.commands.options import say_whose
 from readerkit.terminal.completing import names
 from readerkit.terminal.run_mini import Forwarding, run_module
+from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 
 
@@ -42,5 +43,10 @@ def break_(arguments: tuple[str, ...]) -> None:
     if len(names) < 2 or names[0].startswith("-"):  # they are listed
         say_whose("faults")
     if names and not names[0].startswith("-"):
-        names[0] = one_of(list(SAYS), names[0])
+        from readerkit.app.known_names import faulty
+
+        names[0] = one_of([mini for mini, _ in faulty(None, {})], names[0])
+        if names[1:] and not names[1].startswith("-"):
+            faults = [name for name, _ in faulty(None, {"arguments": names[:1]})]
+            names[1] = choose(f"fault of {names[0]}", names[1], faults)
     run_module("mini_impls.faults", names, command=typed("break"), asks=True)

@@ -52,7 +52,7 @@ def cache(
         readerkit cache deepspeed --remove
     """
     from readerkit.app.library import open_library
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import ReaderkitError, WrongUseError
 
     if verify and remove:
         raise click.UsageError("--verify and --remove exclude each other")
@@ -63,13 +63,13 @@ def cache(
     for each in chosen:
         if not each.is_pinned:
             where = f"folder {each.folder} of this book" if each.folder else each.pin
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"{each.name} is {where}: nothing of it is in the cache"
             )
     if remove:
         for name in upstreams:
             if name not in library.book.upstreams:
-                raise ReaderkitError(
+                raise WrongUseError(
                     f"--remove: got '{name}', expected a whole name: "
                     f"{library.upstream(name).name}"
                 )
@@ -205,12 +205,12 @@ def _remove(library: Library, chosen: list[Upstream], yes: bool, as_json: bool) 
 
 def _ask(question: str) -> None:
     """Go on only where a person at the terminal agrees."""
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
     from readerkit.render.terminal_safe import visible
     from readerkit.terminal.asking import agree
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ReaderkitError("--remove: got no terminal to ask on, expected --yes")
+        raise WrongUseError("--remove: got no terminal to ask on, expected --yes")
     agree(visible(question), "nothing was removed")
 
 

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from readerkit.app.folders import data_folder
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.terminal.group import NamingGroup
 
 SHELLS = ("bash", "zsh", "fish")
@@ -136,7 +136,7 @@ def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name in SHELLS:
         return name
-    raise ReaderkitError(
+    raise WrongUseError(
         f"which shell? got SHELL={name or 'nothing'}, expected one of "
         f"{', '.join(SHELLS)}: add --shell NAME"
     )

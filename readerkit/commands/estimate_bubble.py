@@ -132,10 +132,10 @@ def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], lis
 
 
 def _draw(pipeline: Pipeline, svg: Path) -> None:
+    from readerkit.app.folders import refuse_nowhere
     from readerkit.render.schedule_picture import schedule_svg
     from readerkit.upstreams.store import write_atomically
 
-    if not svg.parent.is_dir():
-        raise click.UsageError(f"--svg: no such folder: {svg.parent}")
+    refuse_nowhere(svg)
     drawn = schedule_svg(pipeline.bars(), pipeline.stages).encode()
     write_atomically(svg, drawn, named=True)

@@ -95,6 +95,7 @@ def export(
         readerkit export --codetour ../pytorch/.tours --tour fsdp2-step
         readerkit export --sarif notes.sarif
     """
+    from readerkit.app.folders import refuse_nowhere
     from readerkit.app.library import open_library
 
     files = {"webannotation": webannotation, "markdown": markdown, "sarif": sarif}
@@ -103,7 +104,7 @@ def export(
         raise click.UsageError(
             "expected one of --codetour, --webannotation, --markdown and --sarif"
         )
-    _refuse_nowhere(codetour or next(iter(given.values())))
+    refuse_nowhere(codetour or next(iter(given.values())))
     asked = _Leaving(open_library(book), upstream, wanted, lang, tour or "")
     if tour and (upstream or any(wanted.values()) or webannotation or sarif):
         raise click.UsageError("--tour is whole, for --codetour and --markdown")
@@ -115,15 +116,6 @@ def export(
         return
     [(form, file)] = given.items()
     _write(_FORMS[form](asked), file)
-
-
-def _refuse_nowhere(path: Path) -> None:
-    """Refuse a place in a folder that is not there: a slip of the hand makes none."""
-    if path != STDOUT and not path.absolute().parent.is_dir():
-        raise ReaderkitError(
-            f"{path}: got no folder {path.absolute().parent}, expected one: make it, "
-            "or name another place"
-        )
 
 
 def _say(asked: _Leaving) -> Say:

@@ -59,14 +59,14 @@ def fetch(
         readerkit fetch megatron --source ~/src/Megatron-LM
     """
     from readerkit.app.library import open_library
-    from readerkit.errors import ReaderkitError, SourceError
+    from readerkit.errors import ReaderkitError, SourceError, WrongUseError
     from readerkit.render.terminal_safe import visible_line
 
     library = open_library(book)
     chosen = [library.upstream(name) for name in dict.fromkeys(upstreams)]
     for each in chosen:
         if not each.is_pinned:
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"{each.name} is {_kind(each)}: it is read where it stands"
             )
     asked = "" if source is None else _source(source)
@@ -99,7 +99,7 @@ def _kind(upstream: Upstream) -> str:
 
 def _source(given: str) -> str:
     """Return the source that was asked for: its name, or a folder that exists."""
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
     from readerkit.upstreams.fetch import SOURCE_NAMES
 
     if given in SOURCE_NAMES:
@@ -108,7 +108,7 @@ def _source(given: str) -> str:
         folder = Path(given).expanduser()  # a shell leaves --source=~/x as it is
         if given and folder.is_dir():
             return str(folder.absolute())  # git is started elsewhere
-    raise ReaderkitError(
+    raise WrongUseError(
         f"--source: got '{given}', expected {', '.join(SOURCE_NAMES)} "
         "or the path of a folder that exists"
     )

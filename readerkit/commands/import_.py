@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import book_option, into_option, written_topic_option
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.terminal.completing import names
 from readerkit.wording.numbers import counted
 
@@ -78,14 +78,12 @@ def import_(
     if (codetour is None) == (quotes is None):
         raise click.UsageError("expected one of --codetour and --quotes")
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
-        raise ReaderkitError(
-            f"--topic: got '{topic}', expected a name such as imported"
-        )
+        raise WrongUseError(f"--topic: got '{topic}', expected a name such as imported")
     with nullcontext() if only_print else writing():
         library = open_library(book)
         for concept in concepts:
             if concept not in library.book.concepts:
-                raise ReaderkitError(
+                raise WrongUseError(
                     f"--concept: got '{concept}', expected a concept of this book"
                 )
         made, ways = _read(codetour, quotes, library, concepts, any_ref=any_ref)
@@ -133,13 +131,13 @@ def _tour_files(place: Path) -> list[Path]:
 
     def tell(error: OSError) -> None:  # what was taken away meanwhile is not there
         if not isinstance(error, FileNotFoundError):
-            raise ReaderkitError(f"{error.filename}: cannot be read: {error.strerror}")
+            raise WrongUseError(f"{error.filename}: cannot be read: {error.strerror}")
 
     found = os.walk(place, onerror=tell)
     paths = (Path(folder, name) for folder, _, names in found for name in names)
     files = sorted(path for path in paths if path.suffix == ".tour" and path.is_file())
     if not files:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{place}: got a folder without tours, expected files that end in .tour"
         )
     return files
@@ -151,7 +149,7 @@ def _bytes(file: Path) -> bytes:
 
     data = read_at_most(file, None)
     if len(data) > MAX_BYTES:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{file}: got more than {MAX_BYTES:,} bytes, expected a file of notes"
         )
     return data

@@ -121,7 +121,7 @@ def _planned(
         is_address,
         name_for,
     )
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
     from readerkit.upstreams import BlobStore
     from readerkit.upstreams.here import top_of
 
@@ -132,7 +132,7 @@ def _planned(
         top = top_of(folder.absolute() / "book")
         root = (book or top / "book").absolute()
         if top_of(root) != top:
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"{root}: got a place outside of {top}, expected one in it: a book "
                 "reads the work tree that it stands in"
             )
@@ -144,7 +144,7 @@ def _planned(
     if is_address(subject):
         return root, lambda _: from_address(subject, name, include, store)
     if "/" in subject or subject.startswith("."):
-        raise ReaderkitError(f"{subject}: got no folder there, expected a repository")
+        raise WrongUseError(f"{subject}: got no folder there, expected a repository")
     return root, lambda _: from_package(subject, name, include, store)
 
 

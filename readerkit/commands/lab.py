@@ -20,7 +20,7 @@ from readerkit.commands.options import (
     json_option,
     say_whose,
 )
-from readerkit.errors import ContentError, ReaderkitError
+from readerkit.errors import ContentError, ReaderkitError, WrongUseError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
@@ -88,7 +88,7 @@ def lab(
     chosen = LABS.get(number.zfill(2))
     if chosen is None:
         known = ", ".join(LABS)
-        raise ReaderkitError(f"unknown lab: got '{number}', expected one of {known}")
+        raise WrongUseError(f"unknown lab: got '{number}', expected one of {known}")
     if action == "run":
         measure(chosen, folder, options)
     elif action == "check":
@@ -118,7 +118,7 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
     from readerkit.terminal.run_mini import run_module
 
     if not chosen.module:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"lab {chosen.id} has nothing to run: {typed('lab', chosen.id)} shows it"
         )
     path = folder / file_name(chosen, on_gpus=_backend(options) == "nccl")
@@ -224,7 +224,7 @@ def _page(name: str, chosen: Lab) -> str:
 
     path = shipped_book() / "site" / "pages" / "labs" / name
     if not path.is_file():
-        raise ReaderkitError(f"lab {chosen.id} has no {name.partition('.')[2]}")
+        raise WrongUseError(f"lab {chosen.id} has no {name.partition('.')[2]}")
     return path.read_text()
 
 

@@ -74,6 +74,7 @@ def note(
     """
     from readerkit.app.library import open_library
     from readerkit.app.new_note import make_form
+    from readerkit.errors import AnchorError, GrammarError, WrongUseError
     from readerkit.terminal.note_draft import Draft
 
     if given and (note_id or kind or only_print):
@@ -93,9 +94,13 @@ def note(
         draft = Draft(given.absolute(), again(given.absolute()))
     else:
         note_id = _free_id(note_id, library, target)
-        entry, form = make_form(
-            note_id, kind or _usual_kind(library), library, upstream, span
-        )
+        usual = kind or _usual_kind(library)
+        try:
+            entry, form = make_form(note_id, usual, library, upstream, span)
+        except GrammarError:
+            raise
+        except AnchorError as error:  # lines that there are not, or without code
+            raise WrongUseError(str(error)) from None
         if only_print:
             click.echo(entry, nl=False)
             return
@@ -154,7 +159,7 @@ def _show(
 def _free_id(given: str | None, library: Library, target: Path) -> str:
     """Return the id that was asked for, or the next free one."""
     from readerkit.app.new_note import free_id
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
     from readerkit.model.base import ID_PATTERN
 
     if given is None:
@@ -166,7 +171,7 @@ def _free_id(given: str | None, library: Library, target: Path) -> str:
         )
     if given in library.book.annotations:
         place = library.book.annotations[given].place
-        raise ReaderkitError(
+        raise WrongUseError(
             f"the id '{given}' is taken ({place.file}:{place.line}): choose another"
         )
     return given
@@ -203,12 +208,10 @@ def _in_repository(path: str, library: Library) -> str:
 
 def _target(library: Library, upstream: Upstream, topic: str, into: str | None) -> Path:
     from readerkit.app.new_note import note_file, note_root
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
 
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", topic):
-        raise ReaderkitError(
-            f"--topic: got '{topic}', expected a name such as my-notes"
-        )
+        raise WrongUseError(f"--topic: got '{topic}', expected a name such as my-notes")
     return note_file(note_root(library, into), upstream, topic)
 
 

@@ -55,7 +55,7 @@ def begun_book_option(command: Command) -> Command:
         type=_Folder(file_okay=False, path_type=Path),
         envvar=BOOK_VARIABLE,
         callback=_remember,
-        help="The folder that is to be a book; it is made if it is not there.",
+        help="The folder that is to be a book; it alone is made if it is not there.",
     )(command)
 
 

@@ -115,12 +115,12 @@ def _overview(library: Library, path: Route) -> str:
 def _note(library: Library, path: Route, number: int) -> str:
     """Return a note of a path between where it stands and where to go."""
     from readerkit.content.resolved_notes import resolve_notes
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import WrongUseError
     from readerkit.terminal.note import note_page
 
     if number > len(path.notes):
         notes = counted(len(path.notes), "note")
-        raise ReaderkitError(
+        raise WrongUseError(
             f"path {path.id} has {notes}: got {number}, expected 1 to {len(path.notes)}"
         )
     stop, name = path.notes[number - 1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, folder_option, json_option
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.labs import PHASE
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
@@ -71,7 +71,7 @@ def progress(
     known = [line.name for line in get_lines({})]
     for name in filter(None, (waive, unwaive)):
         if name not in known:
-            raise ReaderkitError(
+            raise WrongUseError(
                 f"unknown line: got '{name}', expected one of {', '.join(known)}"
             )
     if waive is not None and reason is not None:

@@ -68,10 +68,14 @@ def export(
         readerkit quiz export --gift phase35.gift
         readerkit quiz export --qti phase35.zip --lang es
     """
+    from readerkit.app.folders import refuse_nowhere
+
     bank_files = {"anki": anki, "gift": gift, "qti": qti}
     given = {form: path for form, path in bank_files.items() if path}
     if len(given) + (file is not None) > 1:
         raise click.UsageError("got several files to write, expected one")
+    if to := next(iter(given.values()), file):
+        refuse_nowhere(to)
     if not given:
         if any(wanted.values()) or (phase, seed, lang) != (None,) * 3:
             raise click.UsageError("expected --anki, --gift or --qti beside filters")

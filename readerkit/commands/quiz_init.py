@@ -25,7 +25,7 @@ def init(phase: int, as_json: bool, book: Path | None) -> None:
         readerkit quiz init 36 --book mine
         readerkit quiz 36 --book mine
     """
-    from readerkit.app.folders import is_checkout
+    from readerkit.app.folders import is_checkout, refuse_nowhere
     from readerkit.app.new_bank import begin_bank
     from readerkit.app.quiz_banks import QuizBanks
     from readerkit.errors import ReaderkitError
@@ -36,6 +36,7 @@ def init(phase: int, as_json: bool, book: Path | None) -> None:
             f"{banks.root}: got the copy inside the installed package, expected a "
             "book of your own: --book DIR, any folder"
         )
+    refuse_nowhere(banks.root)
     files = begin_bank(banks, phase)
     if as_json:
         from readerkit.quiz.history_messages import BankBegun

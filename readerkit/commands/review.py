@@ -37,7 +37,7 @@ def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
     from readerkit.app.write_locks import lock_as_read
-    from readerkit.errors import ReaderkitError
+    from readerkit.errors import ReaderkitError, WrongUseError
     from readerkit.wording.meant_name import choose_all
 
     library = open_library(book)
@@ -49,7 +49,7 @@ def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
         if not library.book.upstreams[known[name].upstream].is_locked
     ]
     if floating:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{', '.join(floating)}: got a note on a folder, which is read where it "
             "stands and has no lock, expected one on a pinned upstream"
         )

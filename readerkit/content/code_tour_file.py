@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError, json
 
-from readerkit.errors import ContentError, ContentFault
+from readerkit.errors import ContentFault, GivenFileError
 
 Line = Annotated[int, Meta(ge=1)]
 # What the extension writes of a line: its text as a regular expression, any indent.
@@ -90,7 +90,7 @@ def read_code_tour(data: bytes, file: str) -> CodeTour:
     """Return the tour in a file.
 
     Raises:
-        ContentError: no JSON, or no tour.
+        GivenFileError: no JSON, or no tour.
     """
     try:
         return json.decode(data, type=CodeTour)
@@ -100,4 +100,4 @@ def read_code_tour(data: bytes, file: str) -> CodeTour:
         said = f"no JSON: {error}"
     expected = "a file of CodeTour: 'title' and 'steps', each with a 'description'"
     fault = ContentFault(file, 1, 1, "not a readable tour", said, expected)
-    raise ContentError([fault])
+    raise GivenFileError([fault])

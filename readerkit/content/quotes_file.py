@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from msgspec import json
 
-from readerkit.errors import ContentError, ContentFault
+from readerkit.errors import ContentFault, GivenFileError
 
 MAX_DEPTH = 4
 """Of collections in pages in lists."""
@@ -52,14 +52,14 @@ def read_quotes(data: bytes, file: str) -> list[QuotedNote]:
     """Return the annotations in a file.
 
     Raises:
-        ContentError: no JSON, no annotation, or one without a source.
+        GivenFileError: no JSON, no annotation, or one without a source.
     """
     expected = "Web Annotations: JSON-LD with a 'target', its 'source' and 'selector'"
     try:
         whole = json.decode(data)
     except (ValueError, RecursionError) as error:
         fault = ContentFault(file, 1, 1, "no readable JSON", str(error), expected)
-        raise ContentError([fault]) from None
+        raise GivenFileError([fault]) from None
     found: list[QuotedNote] = []
     faults: list[ContentFault] = []
     for number, plain in enumerate(_annotations(whole), 1):
@@ -72,7 +72,7 @@ def read_quotes(data: bytes, file: str) -> list[QuotedNote]:
     if not found and not faults:
         faults.append(ContentFault(file, 1, 1, "no annotation in it", "", expected))
     if faults:
-        raise ContentError(faults)
+        raise GivenFileError(faults)
     return found
 
 

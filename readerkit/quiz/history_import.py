@@ -14,7 +14,7 @@ from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from readerkit.errors import MAX_SHOWN_FAULTS, ReaderkitError
+from readerkit.errors import MAX_SHOWN_FAULTS, ReaderkitError, WrongUseError
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_messages import Imported
@@ -70,7 +70,7 @@ def add_export(
         faults += _astray("hints", hints, asked, lost)
     if faults:
         shown = [f"{file}: {fault}" for fault in faults[:MAX_SHOWN_FAULTS]]
-        raise ReaderkitError("\n".join([*shown, "nothing was added"]))
+        raise WrongUseError("\n".join([*shown, "nothing was added"]))
     named = {each.id: each for each in (*sessions, *history.sessions())}
     whole = [each for each in answers if each.session not in lost]
     told_hints = [each for each in hints if each.session not in lost]
@@ -103,11 +103,11 @@ def _tables(data: bytes, file: str) -> _Tables:
     try:
         told = decode(data, type=_Tables)
     except (MsgspecError, RecursionError, UnicodeError) as error:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{file}: {error}: expected what {typed('quiz', 'export')} wrote"
         ) from None
     if told.version > len(MIGRATIONS):
-        raise ReaderkitError(
+        raise WrongUseError(
             f"{file}: got a history of version {told.version}, expected at most "
             f"{len(MIGRATIONS)}: update this readerkit"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 
 MAX_NAMED = 12
 """Names that a message lists; of more, those that are near."""
@@ -28,17 +28,17 @@ def choose(
     'tp-dgrad-overlap'
 
     Raises:
-        ReaderkitError: none of them, or several; the message names those there are.
+        WrongUseError: none of them, or several; the message names those there are.
     """
     names = [*known]
     found = matches(given, names, aliases=aliases)
     if len(found) == 1:
         return found[0]
     if found:
-        raise ReaderkitError(
+        raise WrongUseError(
             f"which {what}? '{given}' begins {len(found)} of them: {_list(found)}"
         )
-    raise ReaderkitError(
+    raise WrongUseError(
         f"unknown {what}: got '{given}', {expected(given, names, aliases)}"
     )
 
@@ -58,7 +58,7 @@ def choose_all(
         except ReaderkitError as error:
             wrong.append(str(error))
     if wrong:
-        raise ReaderkitError("\n".join(wrong))
+        raise WrongUseError("\n".join(wrong))
     return tuple(found)
 
 

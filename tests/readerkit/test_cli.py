@@ -13,7 +13,12 @@ import pytest
 
 import readerkit
 from readerkit.cli import cli
-from readerkit.errors import ReaderkitError
+from readerkit.errors import (
+    ContentFault,
+    GivenFileError,
+    ReaderkitError,
+    WrongUseError,
+)
 from tests.helpers import ROOT, run, run_process
 from tests.terminals import Terminal
 
@@ -66,6 +71,15 @@ def failing(monkeypatch):
             id="mistake",
         ),
         pytest.param(
+            WrongUseError("no such name"), 2, "readerkit: no such name\n", id="name"
+        ),
+        pytest.param(
+            GivenFileError([ContentFault("/here", 1, 2, "no list")]),
+            2,
+            "readerkit: /here:1:2: no list\n",
+            id="file",
+        ),
+        pytest.param(
             OSError(28, "No space left on device", "/here"),
             1,
             "readerkit: cannot write /here: No space left on device\n",
@@ -107,6 +121,21 @@ def test_nothing_in_a_message_reaches_the_terminal_as_an_order(failing, capsys):
     assert run(capsys, "fail").err == (
         "readerkit: one<U+001B>]0;title<U+0007><U+202E>two\n"
     )
+
+
+@pytest.mark.parametrize("columns", [30, 80, 100, 200])
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_words_of_a_message_stay_whole_on_a_terminal_of_any_width(
+    columns, is_terminal, failing, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    message = "expected one of these: " + ", ".join(["layers"] * 40)
+    failing(ReaderkitError(message))
+    err = run(capsys, "fail").err
+    assert err.split() == f"readerkit: {message}".split()
+    rows = err.splitlines()
+    assert max(map(len, rows)) <= columns if is_terminal else len(rows) == 1
 
 
 def test_success_is_zero(capsys, real_cache):

@@ -68,7 +68,7 @@ def test_notes_are_found_by_what_they_presume(capsys, book):
     found = readerkit(capsys, book, "annotate", "--condition", "several-ranks").out
     assert "close" in found and "whole-step" not in found
     wrong = readerkit(capsys, book, "annotate", "--condition", "many-ranks")
-    assert wrong.code == 1 and "did you mean several-ranks?" in wrong.err
+    assert wrong.code == 2 and "did you mean several-ranks?" in wrong.err
 
 
 def test_a_note_keeps_its_conditions_where_it_leaves_the_book(capsys, book):

@@ -465,7 +465,7 @@ def test_check_holds_mirrors_against_the_minis(tmp_path, capsys):
 )
 def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
     done = desk.run("annotate", *arguments)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert done.err == f"readerkit: {message}\n"
 
 
@@ -491,7 +491,7 @@ def test_wrong_use_exits_with_2_and_does_nothing(arguments, desk):
 def test_folder_upstream_has_no_lock_to_write(tmp_path, capsys):
     book = with_minis(tmp_path)
     done = run(capsys, "annotate", "minis", "--update-lock", "--book", str(book.root))
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == "readerkit: minis is a folder of this book: it has no lock\n"
 
 
@@ -879,6 +879,6 @@ def test_ascii_locale_shows_what_it_can(tmp_path, capsys):
     plain = run_process("annotate", "whole-step", "--json", *at, environment=ascii_only)
     assert json.loads(plain.out)["title"] == title
     failed = run_process("annotate", "nöte", *at, environment=ascii_only)
-    assert failed.code == 1
+    assert failed.code == 2
     assert failed.err.startswith("readerkit: unknown upstream or note: got 'n")
     assert len(failed.err.splitlines()) == 1

@@ -194,15 +194,15 @@ def test_ceilings_are_raised_only_for_a_reason_that_the_record_shows(capsys, tmp
 @pytest.mark.parametrize(
     ("price", "arguments", "code", "message"),
     [
-        ("nan", "--hours 1", 1, "wrong value for 'usd_per_hour'"),
-        ("-1", "--hours 1", 1, "wrong value for 'usd_per_hour'"),
-        ("0", "--hours 1", 1, "price of rtx-4090 at runpod: got 0"),
-        ("0.35", "--hours nan", 1, "hours: got 'nan'"),
-        ("0.35", "--hours 1 --instances 0", 1, "instances: got 0"),
-        ("0.35", "--hours 1 --vendor lambda", 1, "no price: got lambda rtx-4090 spot"),
+        ("nan", "--hours 1", 2, "wrong value for 'usd_per_hour'"),
+        ("-1", "--hours 1", 2, "wrong value for 'usd_per_hour'"),
+        ("0", "--hours 1", 2, "price of rtx-4090 at runpod: got 0"),
+        ("0.35", "--hours nan", 2, "hours: got 'nan'"),
+        ("0.35", "--hours 1 --instances 0", 2, "instances: got 0"),
+        ("0.35", "--hours 1 --vendor lambda", 2, "no price: got lambda rtx-4090 spot"),
         ("0.35", "--hours 1 --kind free", 2, "'free' is not one of"),
-        ("0.35", "--hours 1 --lab a/b", 1, "lab: got 'a/b'"),
-        ("0.35", "--hours 1 --confirm-price nan", 1, "confirmed price: got 'nan'"),
+        ("0.35", "--hours 1 --lab a/b", 2, "lab: got 'a/b'"),
+        ("0.35", "--hours 1 --confirm-price nan", 2, "confirmed price: got 'nan'"),
         ("0.35", "", 2, "Missing option '--hours'"),
         ("0.35", "--hours 20", 1, "over the ceiling of phase 35"),
     ],
@@ -262,7 +262,7 @@ def test_settling_by_hand(capsys, prices, ledger):
     assert "settled by hand; seen" in done.out
     assert " 0 s" not in done.out
     done = run(capsys, "budget", "ledger", "--settle", "1", "--cost", "-1")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "cost: got '-1', expected dollars, 0 or more" in done.err
     assert run(capsys, "budget", "ledger", "--settle", "1", "--cost", "0").code == 0
     for wrong in (("--settle", "1"), ("--cost", "1"), ("--settle", "1", "--create")):

@@ -121,12 +121,12 @@ def test_all_of_it_is_removed_and_what_others_put_there_stays(fetched, cache, tm
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["nothing"], 1, "unknown upstream: got 'nothing', expected one of sample"),
+        (["nothing"], 2, "unknown upstream: got 'nothing', expected one of sample"),
         (["--verify", "--remove"], 2, "--verify and --remove exclude each other"),
         (["--yes"], 2, "--yes is for --remove"),
-        (["sam", "--remove", "--yes"], 1, "expected a whole name: sample"),
-        (["sample", "--remove"], 1, "got no terminal to ask on, expected --yes"),
-        (["--remove", "--json"], 1, "got no terminal to ask on, expected --yes"),
+        (["sam", "--remove", "--yes"], 2, "expected a whole name: sample"),
+        (["sample", "--remove"], 2, "got no terminal to ask on, expected --yes"),
+        (["--remove", "--json"], 2, "got no terminal to ask on, expected --yes"),
     ],
 )
 def test_wrong_use_is_one_message(arguments, code, message, fetched, cache):
@@ -153,7 +153,7 @@ def test_a_person_is_asked_with_how_much_goes(names, fetched, cache):
 
 def test_a_folder_of_the_book_is_not_in_the_cache(capsys):
     done = run(capsys, "cache", "minis", "--remove")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "nothing of it is in the cache" in done.err
 
 

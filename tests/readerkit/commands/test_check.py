@@ -476,7 +476,7 @@ def test_a_note_is_written_on_a_folder(place, whole, capsys, tmp_path):
 def test_a_file_that_no_upstream_has_is_answered_from_this_book(whole, capsys):
     at = ("--book", str(whole.root))
     done = run(capsys, "note", "ours/buckets.py:2", *at)
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == (
         "readerkit: no upstream of this book includes a file 'ours/buckets.py', "
         "expected one of sample, ours: did you mean ours/bucket.py?\n"
@@ -502,7 +502,7 @@ def test_a_folder_that_mirrors_show_is_not_said_to_have_nothing(whole, capsys):
 
 def test_a_note_on_a_folder_cannot_be_reviewed_and_it_is_said(whole, capsys):
     done = run(capsys, "review", "our-wait", "--book", str(whole.root))
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == (
         "readerkit: our-wait: got a note on a folder, which is read where it stands "
         "and has no lock, expected one on a pinned upstream\n"

@@ -258,7 +258,7 @@ def test_what_was_installed_for_any_shell_is_removed(home, capsys, monkeypatch):
 def test_an_unknown_shell_is_asked_for(home, capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     done = run(capsys, "completion", "install")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert (
         "got SHELL=tcsh, expected one of bash, zsh, fish: add --shell NAME" in done.err
     )

@@ -207,7 +207,7 @@ def test_a_damaged_report_is_named(reviewed, tmp_path):
     [
         (["sample", "--to", "v99"], 1, "has no tag v99"),
         (["sample"], 1, "no newer release can be had"),
-        (["nothing"], 1, "unknown upstream"),
+        (["nothing"], 2, "unknown upstream"),
         ([], 1, "sample: no newer release can be had"),
         (["sample", "--from", "x"], 2, "--from is for --spans"),
         (["sample", "--commit", "abc"], 2, "--commit is for --apply"),
@@ -286,7 +286,7 @@ def test_code_that_lives_is_compared_with_a_revision_of_its_repository(kept):  #
 @pytest.mark.parametrize("place", ["/nowhere", "./nowhere", "~/nowhere"])
 def test_a_folder_that_is_not_there_is_asked_of_nobody(place, capsys):
     done = run(capsys, "drift", "megatron", "--to", place)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"readerkit: --to {place}: got no folder there")
 
 

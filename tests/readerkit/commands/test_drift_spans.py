@@ -151,7 +151,7 @@ def test_a_folder_without_files_is_no_tree(tmp_path, folders):
     bare = tmp_path / "bare"
     (bare / ".git").mkdir(parents=True)
     result = carry(rows_file(tmp_path, ROW), folders[0], str(bare))
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     assert f"got the folder {bare} without a file, expected code" in result.err
 
 
@@ -163,17 +163,17 @@ def test_an_id_of_two_rows_is_said_and_both_are_answered(tmp_path, folders):
 
 
 @pytest.mark.parametrize(
-    ("old", "said"),
+    ("old", "code", "said"),
     [
-        ("nowhere", "expected a folder, or a git directory"),
-        ("{tmp}/old@v9", "has no commit called 'v9'"),
-        ("{tmp}/old@--upload-pack=x", "has no commit called '--upload-pack=x'"),
+        ("nowhere", 2, "expected a folder, or a git directory"),
+        ("{tmp}/old@v9", 1, "has no commit called 'v9'"),
+        ("{tmp}/old@--upload-pack=x", 1, "has no commit called '--upload-pack=x'"),
     ],
 )
-def test_a_tree_that_is_not_there_is_one_line(tmp_path, folders, old, said):
+def test_a_tree_that_is_not_there_is_one_line(tmp_path, folders, old, code, said):
     file = rows_file(tmp_path, ROW)
     result = carry(file, old.format(tmp=tmp_path), folders[1])
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (code, "")
     assert len(result.err.splitlines()) == 1
     assert said in result.err
 
@@ -181,7 +181,7 @@ def test_a_tree_that_is_not_there_is_one_line(tmp_path, folders, old, said):
 def test_a_file_of_rows_that_cannot_be_read_is_one_line(tmp_path, folders):
     for name in ("missing.jsonl", "."):
         result = carry(str(tmp_path / name), *folders)
-        assert result.code == 1
+        assert result.code == 2
         assert len(result.err.splitlines()) == 1
 
 

@@ -323,7 +323,7 @@ def test_a_file_with_faults_names_the_lines(capsys, tmp_path):
         capsys, *("estimate", "plan", "--model", "gpt2", "--gpus", "2"),
         *("--cluster", str(path)),
     )  # fmt: skip
-    assert done.code == 1
+    assert done.code == 2
     assert f"{path}:5:5: unknown key: got 'x'" in done.err
     assert f"{path}:4:5: missing key 'gpus_per_node'" in done.err
 
@@ -410,7 +410,7 @@ def test_a_picture_says_where_it_is_and_makes_no_folders(capsys, tmp_path):
     done = run(capsys, *bubble, str(tmp_path / "a.svg"))
     assert f"wrote {tmp_path / 'a.svg'}" in done.out
     done = run(capsys, *bubble, str(tmp_path / "no" / "a.svg"))
-    assert done.code == 2 and "no such folder" in done.err
+    assert done.code == 2 and "got no folder" in done.err
     assert not (tmp_path / "no").exists()
 
 
@@ -628,7 +628,7 @@ def test_a_folder_of_own_rows_without_any_is_refused(capsys, tmp_path):
     assert done.code == 2 and "got none of models.yaml" in done.err
     (tmp_path / "models.yaml").write_text("gpt2: {source: mine}\n")
     done = run(capsys, "estimate", "--catalog", str(tmp_path), "list")
-    assert (done.code, done.out) == (1, "") and "models.yaml:1" in done.err
+    assert (done.code, done.out) == (2, "") and "models.yaml:1" in done.err
 
 
 SIZES = "{hidden: 768, heads: 12, vocab: 50257, layers"
@@ -656,7 +656,7 @@ LINK = "inside_gb_s: 300, between_gb_s: 25, inside_latency_us: 3, between_latenc
 def test_a_row_that_cannot_be_is_told_with_its_file(file, text, said, capsys, tmp_path):
     (tmp_path / f"{file}.yaml").write_text(text)
     done = run(capsys, "estimate", "--catalog", str(tmp_path), "list")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert f"{tmp_path / file}.yaml:{said}" in " ".join(done.err.split())
 
 
@@ -898,7 +898,7 @@ def test_a_stage_of_zero_without_ranks_is_said_to_shard_nothing(question, says, 
             2,
             "recompute_layers: got 13, expected at most 12",
         ),
-        ("memory --model nofile.yaml", 1, "nofile.yaml: cannot be read"),
+        ("memory --model nofile.yaml", 2, "nofile.yaml: cannot be read"),
         ("comm all-reduce -5GB --ranks 8 --bandwidth 1GB", 2, "got '-5GB'"),
         ("comm allreduce 5GB --ranks 8 --bandwidth 1GB", 2, "got 'allreduce'"),
         ("comm all-reduce 5GB --ranks 0 --bandwidth 1GB", 2, "ranks: got 0"),
@@ -1077,7 +1077,7 @@ def test_a_run_of_ones_own_that_cannot_be_is_named(capsys, tmp_path):
     assert done.code == 0 and "dp 2, tp 1, pp 4, zb-h2, ZeRO 1" in done.out
     file.write_text(json.dumps({"mine": row | {"layout": {"tp": 7}}}))
     done = run(capsys, *asked)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "run mine: tp: got 7, expected a divisor of 12" in done.err
 
 
@@ -1096,7 +1096,7 @@ def test_a_file_that_is_no_model_is_told_with_its_place(
     file = tmp_path / name
     file.write_text(text)
     done = run(capsys, "estimate", "memory", "--model", str(file))
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert f"{file}{said}" in done.err and "unknown model" not in done.err
 
 
@@ -1124,6 +1124,7 @@ THEIR_SIZES = {
     [
         ("llama-3-8b", {}, ""),
         ("deepseek-v3", {"n_shared_experts": 1}, "--router-bias"),
+        ("qwen2.5-7b", {"model_type": "qwen2"}, ""),
     ],
 )
 def test_a_config_of_transformers_is_told_as_options_that_give_its_model(
@@ -1143,6 +1144,34 @@ def test_a_config_of_transformers_is_told_as_options_that_give_its_model(
         return values(got["estimates"][0])["parameters"]
 
     assert count(*typed) == count("--model", model)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"num_hidden_layers": "32"}, 'num_hidden_layers: got "32", expected a whole'),
+        ({"vocab_size": 5e4}, "vocab_size: got 50000.0, expected a whole number"),
+        ({"n_head": [8]}, "n_head: got [8], expected a whole number"),
+        ({"n_embd": 512}, "n_embd: got 512, expected 1024 as of hidden_size"),
+        ({"hidden_size": -1}, "hidden_size: got -1, expected a whole number"),
+    ],
+)
+def test_a_config_of_transformers_that_cannot_be_is_told_with_its_key(
+    more, said, capsys, tmp_path
+):
+    file = tmp_path / "config.json"
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 2, "num_key_value_heads": None}
+    file.write_text(json.dumps(sizes | more))
+    done = run(capsys, "estimate", "memory", "--model", str(file))
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"{file}: {said}" in done.err
+
+
+def test_a_config_of_transformers_names_the_biases_that_it_has(capsys, tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text('{"hidden_size": 64, "attention_bias": true, "mlp_bias": false}')
+    told = run(capsys, "estimate", "memory", "--model", str(file)).err
+    assert "--qkv-bias --output-bias," in told and "--mlp-bias" not in told
 
 
 @pytest.mark.parametrize(

@@ -272,11 +272,11 @@ def test_a_folder_of_tours_is_refused_as_a_whole(locked, tmp_path):
     folder = write_files(tmp_path / ".tours", tours)
     asked = ("import", "--codetour", str(folder), "--concept", "collectives")
     done = locked.run(*asked)
-    assert done.code == 1
+    assert done.code == 2
     assert "b.tour: step 1: points outside this book" in done.err
     bare = write_files(tmp_path / "bare", {"a.json": "{}"})
     done = locked.run("import", "--codetour", str(bare))
-    assert done.code == 1
+    assert done.code == 2
     assert "got a folder without tours" in done.err
     assert tree(locked.book.root) == before
 
@@ -297,7 +297,7 @@ def test_folders_may_come_and_go_while_tours_are_sought(locked, tmp_path):
     try:
         for _ in range(40):
             told = locked.run("import", "--codetour", str(tmp_path / "bare"))
-            assert (told.code, "a folder without tours" in told.err) == (1, True)
+            assert (told.code, "a folder without tours" in told.err) == (2, True)
     finally:
         done.set()
         other.join()
@@ -421,7 +421,7 @@ def outside(source: str) -> str:
 def test_file_that_points_outside_is_refused_in_one_line(locked, name, text):
     before = tree(locked.book.root)
     done = imported(locked, name, text)
-    assert (done.code, done.out, tree(locked.book.root)) == (1, "", before)
+    assert (done.code, done.out, tree(locked.book.root)) == (2, "", before)
     assert done.err.count("\n") == 1
     assert "points outside this book" in done.err and "nothing was written" in done.err
 
@@ -441,13 +441,13 @@ def test_file_that_points_outside_is_refused_in_one_line(locked, name, text):
 def test_nonsense_is_one_clear_line(locked, name, text):
     before = tree(locked.book.root)
     done = imported(locked, name, text)
-    assert (done.code, done.out, tree(locked.book.root)) == (1, "", before)
+    assert (done.code, done.out, tree(locked.book.root)) == (2, "", before)
     assert done.err.count("\n") == 1 and f"{name}:1:1: " in done.err
 
 
 def test_file_too_large_is_one_line(locked):
     done = imported(locked, "a.tour", " " * (MAX_BYTES + 1))
-    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert (done.code, done.err.count("\n")) == (2, 1)
     assert "expected a file of notes" in done.err
 
 
@@ -540,6 +540,6 @@ def test_every_note_of_the_shipped_book_comes_back(real_cache, tmp_path, capsys)
 def test_a_folder_that_is_not_there_is_not_made(locked, tmp_path, option):
     to = tmp_path / "no" / "such" / "notes"
     done = locked.run("export", option, str(to))
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert f"got no folder {to.parent}, expected one" in done.err
     assert not (tmp_path / "no").exists()

@@ -211,7 +211,7 @@ def test_folder_whose_file_is_a_link_out_of_it_is_refused(desk, tmp_path, cache)
 )
 def test_a_wrong_name_is_one_line_with_the_right_ones(arguments, message, desk):
     done = desk.run("fetch", *arguments)
-    assert (done.code, done.out, done.err) == (1, "", f"readerkit: {message}\n")
+    assert (done.code, done.out, done.err) == (2, "", f"readerkit: {message}\n")
 
 
 def test_folder_upstream_is_not_fetched(tmp_path, capsys):
@@ -220,7 +220,7 @@ def test_folder_upstream_is_not_fetched(tmp_path, capsys):
     minis = {"name": "minis", "title": "Minis", "folder": "m", "include": ["m/*.py"]}
     path.write_text(json.dumps([*json.loads(path.read_text()), minis]))
     done = run(capsys, "fetch", "minis", "--book", str(book.root))
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "minis is a folder of this book" in done.err
     path.write_text(json.dumps([minis]))
     shutil.rmtree(path.parent / "sample")

@@ -47,15 +47,17 @@ def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, c
         (["strat"], 2, "No such command 'strat': did you mean start"),
         (["site", "biuld"], 2, "No such command 'biuld': did you mean build?"),
         (["zzz"], 2, "No such command 'zzz': expected annotate, "),
-        (["annotate", "tp-row"], 1, "begins 2 of them: tp-row-bias-once, tp-row-for"),
-        (["run", "fsdq"], 1, "did you mean fsdp"),
+        (["annotate", "tp-row"], 2, "begins 2 of them: tp-row-bias-once, tp-row-for"),
+        (["run", "fsdq"], 2, "did you mean fsdp"),
+        (["break", "ddp", "nosync"], 2, "did you mean no-sync"),
+        (["break", "nothing"], 2, "unknown mini: got 'nothing', expected one of"),
         (["estimate", "memory", "--model", "llama"], 2, "which model? 'llama' begins"),
-        (["quiz", "35", "--topic", "pipe-line"], 1, "did you mean pipeline?"),
-        (["path", "failur-e"], 1, "did you mean failure?"),
-        (["fetch", "megatorn"], 1, "did you mean megatron?"),
-        (["annotate", ""], 1, "unknown upstream or note: got ''"),
-        (["annotate", "megatron", ""], 1, "unknown note on megatron: got ''"),
-        (["path", "nosuch"], 1, ": prerequisite, failure, synthesis, "),
+        (["quiz", "35", "--topic", "pipe-line"], 2, "did you mean pipeline?"),
+        (["path", "failur-e"], 2, "did you mean failure?"),
+        (["fetch", "megatorn"], 2, "did you mean megatron?"),
+        (["annotate", ""], 2, "unknown upstream or note: got ''"),
+        (["annotate", "megatron", ""], 2, "unknown note on megatron: got ''"),
+        (["path", "nosuch"], 2, ": prerequisite, failure, synthesis, "),
     ],
 )
 def test_what_was_not_meant_is_said_with_what_may_have_been(
@@ -109,14 +111,14 @@ def test_filters_that_nothing_fits_say_so(desk):
     assert (done.code, done.out) == (1, "")
     assert done.err == "readerkit: no note on sample fits all of that\n"
     assert desk.run("annotate", "--grep", "no such words", "--json").out == "[]\n"
-    assert desk.run("annotate", "--concept", "nowhere").code == 1
+    assert desk.run("annotate", "--concept", "nowhere").code == 2
     assert desk.run("annotate", "close", "--kind", "note").code == 2
 
 
 @pytest.mark.parametrize("option", ["--condition", "--concept", "--topic", "--mini"])
 def test_an_empty_name_is_no_filter_that_everything_fits(option, real_cache, capsys):
     done = run(capsys, "annotate", option, "")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert f"unknown {option[2:]}: got '', expected one of" in done.err
 
 
@@ -152,7 +154,7 @@ def test_paths_are_those_of_the_site_with_next_and_previous(real_cache, capsys):
     last = run(capsys, "path", "failure", str(len(notes))).out
     assert "previous" in last and not re.search("^next", last, re.M)
     beyond = run(capsys, "path", "failure", "999")
-    assert (beyond.code, beyond.out) == (1, "")
+    assert (beyond.code, beyond.out) == (2, "")
     assert f"expected 1 to {len(notes)}" in beyond.err
 
 

@@ -106,26 +106,26 @@ def test_nothing_is_overwritten(in_it, capsys):
 
 def test_a_book_stands_in_the_work_tree_that_it_reads(in_it, tmp_path, capsys):
     refused = run(capsys, "init", "--book", str(tmp_path / "elsewhere"))
-    assert refused.code == 1
+    assert refused.code == 2
     assert f"outside of {in_it}, expected one in it" in refused.err
     assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize(
-    "subject, told",
+    "subject, code, told",
     [
-        ("./nowhere", "./nowhere: got no folder there"),
-        ("file:///nowhere/at/all.git", "git ls-remote"),
-        ("gopher://example.org/x", "gopher://example.org/x"),
-        ("no such thing", "neither a folder that is there, nor an address"),
+        ("./nowhere", 2, "./nowhere: got no folder there"),
+        ("file:///nowhere/at/all.git", 1, "git ls-remote"),
+        ("gopher://example.org/x", 1, "gopher://example.org/x"),
+        ("no such thing", 2, "neither a folder that is there, nor an address"),
     ],
 )
 def test_a_subject_that_is_none_is_one_line_and_writes_nothing(
-    in_it, capsys, subject, told
+    in_it, capsys, subject, code, told
 ):
     before = sorted(in_it.iterdir())
     refused = run(capsys, "init", subject)
-    assert refused.code == 1
+    assert refused.code == code
     assert told in refused.err
     assert refused.err.count("\n") == 1
     assert sorted(in_it.iterdir()) == before
@@ -134,7 +134,7 @@ def test_a_subject_that_is_none_is_one_line_and_writes_nothing(
 def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
     empty = write_files(tmp_path / "empty", {"a.txt": "a"})
     refused = run(capsys, "init", str(empty))
-    assert refused.code == 1
+    assert refused.code == 2
     assert "no file to read: expected one of Python, C, C++" in refused.err
     assert [p.name for p in empty.iterdir()] == ["a.txt"]
 
@@ -142,7 +142,7 @@ def test_a_folder_without_code_is_one_line(tmp_path, repository, capsys):
 def test_a_folder_whose_only_file_is_too_large_says_so(tmp_path, repository, capsys):
     folder = write_files(tmp_path / "large", {"big.py": b"x" * 5_000_000})
     refused = run(capsys, "init", str(folder))
-    assert refused.code == 1
+    assert refused.code == 2
     assert "big.py has 5,000,000 bytes, expected at most" in refused.err
     assert [p.name for p in folder.iterdir()] == ["big.py"]
 
@@ -212,7 +212,7 @@ def test_a_file_that_is_left_out_is_told_to_be(in_it, capsys):
     write_files(in_it, {"src/big.js": b"x" * 5_000_000})
     assert run(capsys, "init", "--no-site").code == 0
     done = run(capsys, "note", "src/big.js:1", "--print", "--book", str(in_it / "book"))
-    assert done.code == 1
+    assert done.code == 2
     assert "'src/big.js': got a file that thing leaves out" in done.err
 
 
@@ -220,7 +220,7 @@ def test_a_bare_repository_is_no_place_for_a_book(tmp_path, capsys):
     git(tmp_path, "init", "--quiet", "--bare", "bare.git")
     before = sorted((tmp_path / "bare.git").iterdir())
     done = run(capsys, "init", str(tmp_path / "bare.git"))
-    assert done.code == 1
+    assert done.code == 2
     assert "got a bare repository, expected one with its files: git clone" in done.err
     assert sorted((tmp_path / "bare.git").iterdir()) == before
 

@@ -260,7 +260,7 @@ def test_labs_are_listed(capsys):
 )
 def test_what_no_lab_has_is_said(capsys, arguments, message):
     result = run(capsys, "lab", *arguments)
-    assert result.code == 1
+    assert result.code == 2
     assert message in result.err
 
 

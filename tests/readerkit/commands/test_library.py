@@ -162,12 +162,12 @@ def test_lists_say_that_they_are_of_the_book_that_ships(
     [
         (
             "empty",
-            1,
+            2,
             r"/empty: got a folder without annotations/upstreams\.yaml, expected a",
         ),
         (
             "book/annotations/sample",
-            1,
+            2,
             r"expected a book: did you mean --book .*/book\?",
         ),
         ("nowhere", 2, r"Directory '.*/nowhere' does not exist"),

@@ -250,7 +250,7 @@ def test_a_book_without_references_is_asked_for_a_note(kept):
     """A citation wants one, so that its form could not be filled in."""
     assert "kind: note\n" in kept("note", "src/app.py:1-2", "--print").out
     turned = kept("note", "src/app.py:9-2", "--print")
-    assert turned.code == 1
+    assert turned.code == 2
     assert "got 'src/app.py:9-2', expected the first line before the last" in turned.err
 
 

@@ -73,7 +73,7 @@ def test_id_that_is_proposed_is_free_in_every_book(desk, tmp_path):
 
 def test_topic_is_checked_where_the_entry_is_only_printed(desk):
     done = desk.run("note", "linear.py:14", "--print", "--topic", "../x")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "--topic: got '../x', expected a name such as my-notes" in done.err
 
 
@@ -181,7 +181,7 @@ def test_proposal_in_code_nested_50000_deep_ends(code, tmp_path):
         done = run_process(
             "note", f"deep.py:{place}", "--print", "--book", str(book.root), timeout=60
         )
-        assert done.code == (1 if place == "300" else 0)
+        assert done.code == (2 if place == "300" else 0)
         assert "Traceback" not in done.err
 
 
@@ -557,7 +557,7 @@ def test_full_disk_keeps_the_old_file_and_the_text(desk, editor, drafts):
 )
 def test_a_place_without_code_is_one_message(place, message, desk):
     done = desk.run("note", place, "--print")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1
 
@@ -566,7 +566,7 @@ def test_lines_that_cut_a_statement_name_the_ones_that_would_do(tmp_path, capsys
     source = "def f(x):\n    y = call(\n        x,\n        2,\n    )\n    return y\n"
     book = make_book(tmp_path, files={"lib/cut.py": source})
     done = run(capsys, "note", "cut.py:2-3", "--print", "--book", str(book.root))
-    assert done.code == 1
+    assert done.code == 2
     assert "lib/cut.py:2-3 cuts through a statement" in done.err
     assert "try lib/cut.py:2-5" in done.err
 
@@ -575,7 +575,7 @@ def test_a_name_of_several_files_lists_them_all(tmp_path, capsys):
     book = make_book(tmp_path, files={"lib/other/linear.py": "x = 1\n"})
     at = ("--book", str(book.root))
     done = run(capsys, "note", "linear.py:1", "--print", *at)
-    assert done.code == 1
+    assert done.code == 2
     assert done.err.splitlines() == [
         "readerkit: 'linear.py' fits 2 files, expected one:",
         "    lib/linear.py (sample)",
@@ -594,7 +594,7 @@ def test_a_name_of_several_files_lists_them_all(tmp_path, capsys):
         ),
         pytest.param(["linear.py:x"], 2, "expected path:12 or path:12-20", id="word"),
         pytest.param(
-            ["linear.py:13-99999999"], 1, "expected lines within 1 to 24", id="far"
+            ["linear.py:13-99999999"], 2, "expected lines within 1 to 24", id="far"
         ),
         pytest.param([], 2, "Missing argument 'FILE:LINES'", id="nothing"),
         pytest.param(
@@ -602,13 +602,13 @@ def test_a_name_of_several_files_lists_them_all(tmp_path, capsys):
         ),
         pytest.param(
             ["linear.py:13", "--id", "close"],
-            1,
+            2,
             "the id 'close' is taken (annotations/sample/linear.yaml:1)",
             id="taken-id",
         ),
         pytest.param(
             ["linear.py:13", "--topic", "../../x"],
-            1,
+            2,
             "--topic: got '../../x'",
             id="topic",
         ),

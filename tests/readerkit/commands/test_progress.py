@@ -288,11 +288,11 @@ def test_a_reading_beyond_its_words_is_not_met(tmp_path, capsys, real_cache):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["34"], 1, "no quiz of phase 34 in this book: got 34, expected"),
+        (["34"], 2, "no quiz of phase 34 in this book: got 34, expected"),
         (["35", "--waive", "tp"], 2, "--waive LINE and --reason TEXT belong together"),
         (["35", "--waive", "ddp", "--reason", " "], 2, "belong together"),
-        (["35", "--waive", "tp", "--reason", "x"], 1, "unknown line: got 'tp'"),
-        (["35", "--unwaive", "tp"], 1, "unknown line: got 'tp', expected one of ddp"),
+        (["35", "--waive", "tp", "--reason", "x"], 2, "unknown line: got 'tp'"),
+        (["35", "--unwaive", "tp"], 2, "unknown line: got 'tp', expected one of ddp"),
     ],
 )
 def test_what_cannot_be_waived_is_said(real_cache, capsys, arguments, code, message):

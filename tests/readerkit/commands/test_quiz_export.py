@@ -138,9 +138,10 @@ def test_question_without_its_lines_is_left_out_and_named(
         (("--gift", "a", "--qti", "b"), 2, "several files"),
         (("--topic", "all"), 2, "beside filters"),
         (("--seed", "3"), 2, "beside filters"),
-        (("--gift", "a", "--phase", "8"), 1, "no quiz of phase 8"),
-        (("--gift", "a", "--phase", "7", "--kind", "what"), 1, "unknown kind"),
-        (("--gift", "here/a", "--phase", "7"), 1, "here"),
+        (("--gift", "a", "--phase", "8"), 2, "no quiz of phase 8"),
+        (("--gift", "a", "--phase", "7", "--kind", "what"), 2, "unknown kind"),
+        (("--gift", "here/a", "--phase", "7"), 2, "got no folder"),
+        (("no/such/a.json",), 2, "got no folder"),
     ],
     ids=str,
 )

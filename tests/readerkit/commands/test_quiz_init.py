@@ -53,14 +53,16 @@ def test_spanish_titles_of_a_bank_are_linted_too(tmp_path, capsys):
     assert asked.out.startswith("Lo mío")
 
 
-def test_folder_of_the_book_is_made_where_it_is_not_there(tmp_path, capsys):
-    where = ("--book", str(tmp_path / "shelf" / "mine"))
+def test_folder_of_the_book_alone_is_made_where_it_is_not_there(tmp_path, capsys):
+    where = ("--book", str(tmp_path / "mine"))
     done = run(capsys, "quiz", "init", "36", *where)
     assert done.code == 0, done.err
     assert run(capsys, "quiz", "lint", "36", *where).code == 0
     (tmp_path / "file").write_text("")
-    refused = run(capsys, "quiz", "init", "36", "--book", str(tmp_path / "file"))
-    assert (refused.code, refused.out) == (2, "")
+    for wrong in ("file", "no/such"):
+        refused = run(capsys, "quiz", "init", "36", "--book", str(tmp_path / wrong))
+        assert (refused.code, refused.out) == (2, "")
+    assert not (tmp_path / "no").exists()
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_list_is_a_line_for_each_and_says_when_it_is_due(book, capsys):
 )
 def test_filter_that_names_nothing_is_told(book, capsys, filters, said):
     done = run(capsys, "quiz", "list", "7", *filters, "--book", str(book))
-    assert (done.code, said in done.err) == (1, True)
+    assert (done.code, said in done.err) == (2, True)
 
 
 def test_stats_names_the_latest_quizzes_and_counts_the_rest(book, capsys):
@@ -134,7 +134,7 @@ def test_no_other_row_is_imported_that_nobody_wrote(
     file = tmp_path / "changed.json"
     file.write_text(json.dumps(told))
     done = run(capsys, "quiz", "import", str(file), "--book", str(book))
-    assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
+    assert (done.code, f"{file}: {said}" in done.err) == (2, True), done.err
     assert not json.loads(run(capsys, "quiz", "export").out)[table]
 
 
@@ -201,7 +201,7 @@ def test_what_is_no_export_is_refused_and_adds_nothing(
     file = tmp_path / "other.json"
     file.write_text(text)
     done = run(capsys, "quiz", "import", str(file), "--book", str(book))
-    assert (done.code, said in done.err) == (1, True)
+    assert (done.code, said in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_answer_that_no_quiz_kept_is_not_imported(
     file.write_text(json.dumps(told))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
     done = run(capsys, "quiz", "import", str(file), "--book", str(book))
-    assert (done.code, said in done.err) == (1, True), done.err
+    assert (done.code, said in done.err) == (2, True), done.err
     assert json.loads(run(capsys, "quiz", "export").out)["sessions"] == []
 
 
@@ -254,7 +254,7 @@ def test_quiz_that_nobody_took_is_not_imported(
     file.write_text(json.dumps(told))
     monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "elsewhere"))
     done = run(capsys, "quiz", "import", str(file), "--book", str(book))
-    assert (done.code, f"{file}: {said}" in done.err) == (1, True), done.err
+    assert (done.code, f"{file}: {said}" in done.err) == (2, True), done.err
     assert json.loads(run(capsys, "quiz", "export").out)["answers"] == []
 
 

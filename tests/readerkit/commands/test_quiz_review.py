@@ -57,7 +57,7 @@ def test_day_that_had_its_reviews_has_no_more(missed, monkeypatch, capsys):
 def test_setting_that_is_none_is_told(missed, monkeypatch, capsys, name, given):
     monkeypatch.setenv(f"READERKIT_{name}", given)
     done = run(capsys, "quiz", "review", *missed)
-    assert done.code == 1 and f"READERKIT_{name}: got '{given}'" in done.err
+    assert done.code == 2 and f"READERKIT_{name}: got '{given}'" in done.err
 
 
 def test_higher_retention_brings_questions_back_sooner(missed, monkeypatch, capsys):

@@ -89,19 +89,19 @@ def test_quiz_of_missing_lines_alone_ends_with_its_cause(no_source):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (("8",), "no quiz of phase 8"),
-        (("7", "--topic", "la"), "unknown topic: got 'la'"),
-        (("7", "--resume"), "no quiz was left unfinished"),
-        (("7", "--due"), "nothing is due"),
+        (("8",), 2, "no quiz of phase 8"),
+        (("7", "--topic", "la"), 2, "unknown topic: got 'la'"),
+        (("7", "--resume"), 1, "no quiz was left unfinished"),
+        (("7", "--due"), 1, "nothing is due"),
     ],
 )
-def test_every_failure_is_told_to_programs_too(book, capsys, arguments, said):
+def test_every_failure_is_told_to_programs_too(book, capsys, arguments, code, said):
     done = run(capsys, "quiz", *arguments, "--book", str(book), "--json")
     [line] = done.out.splitlines()
     error = json.loads(line)
-    assert (done.code, error["type"], error["final"]) == (1, "error", True)
+    assert (done.code, error["type"], error["final"]) == (code, "error", True)
     assert said in error["text"] and said in done.err
 
 

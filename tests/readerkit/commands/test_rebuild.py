@@ -172,22 +172,22 @@ def test_what_never_ends_is_ended(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "status", "says"),
     [
-        ("print(1)\n", "got no marks, expected one line"),
-        (f"{BEGIN}\nif:\n{END}\n", "no Python yet"),
-        (None, "cannot be read: No such file or directory"),
-        (b"\xff\xfe", "cannot be read: it is no text"),
+        ("print(1)\n", 1, "got no marks, expected one line"),
+        (f"{BEGIN}\nif:\n{END}\n", 1, "no Python yet"),
+        (None, 2, "cannot be read: No such file or directory"),
+        (b"\xff\xfe", 2, "cannot be read: it is no text"),
     ],
 )
-def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, says):
+def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, status, says):
     path = tmp_path / "ddp.py"
     if isinstance(text, bytes):
         path.write_bytes(text)
     elif text is not None:
         path.write_text(text)
     ended = run(tmp_path, "ddp", "mean", "--file", path)
-    assert ended.returncode == 1
+    assert ended.returncode == status
     assert says in ended.stderr and str(path) in ended.stderr
     assert ended.stdout == ""
 
@@ -195,9 +195,9 @@ def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, says):
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        (["ddp", "nothing"], 1, "unknown exercise of ddp"),
-        (["compression"], 1, "no section of compression is to be rebuilt"),
-        (["nonsense"], 1, "nonsense"),
+        (["ddp", "nothing"], 2, "unknown exercise of ddp"),
+        (["compression"], 2, "no section of compression is to be rebuilt"),
+        (["nonsense"], 2, "nonsense"),
         (["ddp", "--check"], 2, "Missing argument 'NAME'"),
         (["ddp", "mean", "--hint", "--check"], 2, "at a time"),
         (["ddp", "mean", "--timeout", "0"], 2, "--timeout"),

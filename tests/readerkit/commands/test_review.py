@@ -120,7 +120,7 @@ def test_comments_and_white_space_do_not_ask_for_a_review(locked):
 def test_unknown_ids_are_listed_and_nothing_is_marked(ids, unknown, locked):
     before = locked.lock().read_bytes()
     done = locked.run("review", *ids)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     rows = done.err.removeprefix("readerkit: ").splitlines()
     assert [row.partition(", ")[0] for row in rows] == [
         f"unknown note: got '{name}'" for name in unknown
@@ -157,5 +157,5 @@ def test_review_of_an_own_note_stays_in_the_overlay(locked, tmp_path):
 
 def test_misspelt_id_names_the_nearest(locked):
     done = locked.run("review", "clsoe")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert done.err.endswith(": did you mean close?\n")

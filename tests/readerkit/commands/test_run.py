@@ -95,9 +95,16 @@ def test_compare_without_a_mini_lists_what_is_held_against_what(capsys):
 def test_a_mini_that_is_not_compared_is_refused_by_a_list_without_it(capsys):
     for mini in ("schedules", "nothing"):
         done = run(capsys, "compare", mini)
-        assert (done.code, done.out) == (1, "")
+        assert (done.code, done.out) == (2, "")
         assert mini not in done.err.partition("expected one of")[2]
         assert "expected one of" in done.err and "tensor_parallel" in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_options_without_a_mini_ask_for_one(command, capsys):
+    done = run(capsys, command, "--world", "0")
+    assert (done.code, done.out) == (2, "")
+    assert "name a MINI before --world: one of " in done.err and "ddp" in done.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
