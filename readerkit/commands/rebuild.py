@@ -13,8 +13,8 @@ import click
 
 from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import json_option, say_whose
-from readerkit.errors import ReaderkitError
-from readerkit.model.language import LANGUAGES
+from readerkit.errors import ReaderkitError, WrongUseError
+from readerkit.model.language import LANGUAGES, Told, said
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.asking import ask, one_word
 from readerkit.terminal.completing import names
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 
 _VERDICTS = {True: "yes", False: "NO", None: "?"}
+OWN_CHECKS = (
+    "it runs to its end",
+    "it comes to its end",
+    "it does what upstream does",
+)
+"""Of every exercise, beside those that it names."""
 
 
 @click.command(short_help="One section of a mini, written anew and graded.")
@@ -48,7 +54,7 @@ _VERDICTS = {True: "yes", False: "NO", None: "?"}
     "--lang",
     type=click.Choice(LANGUAGES, case_sensitive=False),
     default="en",
-    help="Titles and hints in another language: es; the rest is marked.",
+    help="What is said, titles and hints in another language: es; the rest is marked.",
 )
 @json_option
 def rebuild(
@@ -89,7 +95,7 @@ def rebuild(
         if not shown:
             find_exercise(known, of or "", "")
         say_whose("sections to rebuild")
-        _list(shown, as_json=as_json)
+        _list(shown, lang, as_json=as_json)
         return
     section = Section.of(find_exercise(known, of, name))
     if sum((check or file is not None, hint, solution)) > 1:
@@ -102,16 +108,20 @@ def rebuild(
         return
     path = file or begin(section, anew=again)
     if check or file is not None:
-        passed = _graded(section, path, timeout, as_json=as_json, counts=file is None)
+        passed = _graded(
+            section, path, timeout, lang, as_json=as_json, counts=file is None
+        )
         raise click.exceptions.Exit(0 if passed else 1)
     if as_json:
         raise click.UsageError("--json grades or lists: add --check")
     _begin(section, path, timeout, lang)
 
 
-def _list(exercises: Sequence[Exercise], *, as_json: bool) -> None:
+def _list(exercises: Sequence[Exercise], lang: str, *, as_json: bool) -> None:
+    from readerkit.app.interface_words import say_in
     from readerkit.app.rebuilding import read_state
 
+    say = say_in(lang)
     states = [read_state(each) for each in exercises]
     if as_json:
         print_json(
@@ -125,19 +135,22 @@ def _list(exercises: Sequence[Exercise], *, as_json: bool) -> None:
     width = max(len(f"{each.mini} {each.name}") for each in exercises)
     for each, of in zip(exercises, states, strict=True):
         name = f"{each.mini} {each.name}"
-        tell(f"{name:{width}}  {each.title} [{_how_far(of)}]")
+        tell(f"{name:{width}}  {each.title} [{said(_how_far(of), say)}]")
     first = next((e for e, of in zip(exercises, states, strict=True) if not of.solved),
                  exercises[0])  # fmt: skip
-    tell(f"\nNext: {typed('rebuild', first.mini, first.name)}")
+    tell(f"\n{say('Next')}: {typed('rebuild', first.mini, first.name)}")
 
 
-def _how_far(of: Rebuilt) -> str:
+def _how_far(of: Rebuilt) -> Told:
     if of.solved:
-        return "rebuilt, after seeing the solution" if of.saw_solution else "rebuilt"
+        seen = Told("rebuilt, after seeing the solution")
+        return seen if of.saw_solution else Told("rebuilt")
     if of.tries:
-        tries = "1 try" if of.tries == 1 else f"{of.tries} tries"
-        return f"{of.passed} of {of.checks} checks, {tries}"
-    return "not tried"
+        counts = {"passed": of.passed, "count": of.checks, "tries": of.tries}
+        if of.tries == 1:
+            return Told("{passed} of {count} checks, 1 try", **counts)
+        return Told("{passed} of {count} checks, {tries} tries", **counts)
+    return Told("not tried")
 
 
 def _show_solution(section: Section) -> None:
@@ -169,13 +182,13 @@ def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
 
     exercise, say = section.exercise, say_in(lang)
     tell(f"{exercise.mini} {exercise.name}: {exercise.title}\n\n{exercise.asks}\n")
-    click.echo(f"your copy: {path}")
+    click.echo(f"{say('your copy')}: {path}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        tell(f"Write there, then: {_typed(exercise, '--check')}")
+        tell(f"{say('Write there, then')}: {_typed(exercise, '--check')}")
         return
     while True:
         _edit(path, exercise)
-        if _graded(section, path, timeout):
+        if _graded(section, path, timeout, lang):
             return
         click.echo()
         answer = ask(
@@ -187,7 +200,7 @@ def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
             _say_hint(exercise, lang)
             click.pause(say("Any key goes on …"))
         if answer == "q":
-            tell(f"To go on: {_typed(exercise)}")
+            tell(f"{say('To go on')}: {_typed(exercise)}")
             raise click.exceptions.Exit(1)
 
 
@@ -208,14 +221,16 @@ def _graded(
     section: Section,
     path: Path,
     timeout: float,
+    lang: str,
     *,
     as_json: bool = False,
     counts: bool = True,
 ) -> bool:
     """Grade a copy and tell each check; keep what came of it where it counts."""
+    from readerkit.app.interface_words import say_in
     from readerkit.app.rebuilding import note_state, read_state
 
-    exercise = section.exercise
+    exercise, say = section.exercise, say_in(lang)
     try:
         text = section.composed(_read(path), path)
         results = _run(section, text, timeout)
@@ -241,23 +256,28 @@ def _graded(
         print_json({"passed": is_solved, "of": there_are, "checks": results})
         return is_solved
     for result in results:
-        tell(f"{_VERDICTS[result['passed']]:3}  {result['says']}")
+        says, *more = result["says"].split(": ")
+        verdict = say(_VERDICTS[result["passed"]])
+        tell(f"{verdict:3}  {': '.join([say(says), *more])}")
         for line in result["told"].splitlines():
             tell(f"     {line}")
     if is_solved:
-        tell(
-            f"\nRebuilt: {_counted(passed, unmade)}. The mini's own lines: "
-            f"{_typed(exercise, '--solution')}"
+        why = "{count} checks pass; what ? stands before cannot be checked here"
+        pass_ = Told(why if unmade else "all {count} checks pass", count=passed)
+        told = Told(
+            "Rebuilt: {checks}. The mini's own lines: {command}",
+            checks=pass_,
+            command=_typed(exercise, "--solution"),
         )
     else:
-        tell(f"\n{passed} of {there_are} checks; a hint: {_typed(exercise, '--hint')}")
+        told = Told(
+            "{passed} of {count} checks; a hint: {command}",
+            passed=passed,
+            count=there_are,
+            command=_typed(exercise, "--hint"),
+        )
+    tell(f"\n{said(told, say)}")
     return is_solved
-
-
-def _counted(passed: int, unmade: int) -> str:
-    if unmade:
-        return f"{passed} checks pass; what ? stands before cannot be checked here"
-    return f"all {passed} checks pass"
 
 
 def _read(path: Path) -> str:
@@ -265,7 +285,7 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise ReaderkitError(f"{path}: cannot be read: {why}") from None
+        raise WrongUseError(f"{path}: cannot be read: {why}") from None
 
 
 def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:

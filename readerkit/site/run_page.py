@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from readerkit.app.watched_run import WatchedRun, read_watched_run
-from readerkit.render.html.words import Text
+from readerkit.model.language import Say
+from readerkit.render.html.words import Text, Words
 from readerkit.site.build import BuildCache
 
 PAGE = "-/run"
+PARTS = (
+    "beside the estimate",
+    "of a product alone",
+    "of states alone",
+    "by the schedule",
+    "by formula",
+    "computing",
+    "waiting",
+    ", bubble",
+    "times",
+    "sent",
+    "peak",
+    "at",
+)
+"""Of the sentence that a run leaves for each rank, between numbers and units."""
+_PART = re.compile(rf"(?<!\w)(?:{'|'.join(PARTS)})(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +35,16 @@ class RunPage:
 
     title: Text
     run: WatchedRun | None
+    words: Words
+
+    def beside(self, line: str) -> Text:
+        """Return what the estimates say of a rank, in both languages."""
+        return self.words.text(lambda say: beside(line, say))
+
+
+def beside(line: str, say: Say) -> str:
+    """Return what the estimates say of a rank in a language."""
+    return _PART.sub(lambda part: say(part[0]), line)
 
 
 def run_html(template: str, build_cache: BuildCache) -> str:
@@ -24,5 +52,5 @@ def run_html(template: str, build_cache: BuildCache) -> str:
     templates, model = build_cache.templates, build_cache.model
     assert templates is not None and model is not None  # built before it is served
     title = model.words.text(lambda say: say("A run that is watched"))
-    page = RunPage(title, read_watched_run())
+    page = RunPage(title, read_watched_run(), model.words)
     return templates.render(template, PAGE, page, site=build_cache.frame)

@@ -19,6 +19,7 @@ from readerkit.claims.proof_marks import with_marks, words_in
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span
+from readerkit.model.language import Say
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
@@ -30,7 +31,9 @@ MAX_PLACES, MAX_LINES = 3, 6
 _SIGNS = {"holds": "✓", "false": "✗", "lost": "✗", "open": "·"}
 
 
-def code_of(line: Callable[[int], str], span: Span, most: int) -> Iterator[str]:
+def code_of(
+    line: Callable[[int], str], span: Span, most: int, say: Say
+) -> Iterator[str]:
     """Yield the first lines of a place as a terminal shows them.
 
     `line` gives a line of the place's file by its number.
@@ -40,7 +43,8 @@ def code_of(line: Callable[[int], str], span: Span, most: int) -> Iterator[str]:
     for row in textwrap.dedent(rows).split("\n"):
         yield f"    | {visible(row)}".rstrip()
     if last < span.last:
-        yield f"    | ({counted(span.last - last, 'more line')})"
+        more = counted(span.last - last, say("more line"), say("more lines"))
+        yield f"    | ({more})"
 
 
 def _held(entry: Claimable, ground: Ground) -> Iterator[tuple[Sentence, Proof]]:
@@ -95,7 +99,7 @@ def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
         for at, span in enumerate(spans):
             yield from _wrapped(str(span), "    ", width)
             if at < MAX_PLACES:
-                yield from code_of(ground.file(span.path).line, span, MAX_LINES)
+                yield from code_of(ground.file(span.path).line, span, MAX_LINES, say)
         for row in printed:
             yield from _wrapped(row, "    | ", width)
 

@@ -21,7 +21,7 @@ from readerkit.claims.experiment import say_figures, unlike
 from readerkit.claims.proof import Sentence, sentences
 from readerkit.content.claims import ExperimentCheck
 from readerkit.content.resolved_notes import resolve_each
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.evidence.experiment_output import FILE
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
@@ -75,40 +75,51 @@ def prove(
             runs.append((sentence, ran))
             if not (as_json or ran.skipped):
                 now = (sentence.entry, _experiment(sentence).name, ran.error)
-                head = [] if now == heads else _head(library, sentence, ran, heads)
+                head = (
+                    []
+                    if now == heads
+                    else _head(library, sentence, ran, heads, language)
+                )
                 heads = now
                 said = _said(library, sentence, ran, language)
                 with printing():
                     click.echo("\n".join((*head, *said)))
         failed = [each for each in runs if _is_wrong(*each)]
-        faults += _faults(failed)
+        faults += _faults(library, failed, language)
         new = {_experiment(s).name: ran.output for s, ran in runs if ran.output}
         if keep:
             known = [_experiment(each).name for each in experiments_of(library)]
             laboratory.kept.keep(new, known)
         else:
-            faults += _unlike_kept(laboratory, [r for r in runs if r not in failed])
+            rest = [each for each in runs if each not in failed]
+            faults += _unlike_kept(laboratory, rest, language)
     with printing():
         if as_json:
             rows = [_plain(*each) for each in runs]
             click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         else:
-            _say_in_all(runs, failed, kept=len(new) if keep else None)
+            _say_in_all(runs, failed, language, kept=len(new) if keep else None)
     return faults
 
 
 def _say_in_all(
     runs: Sequence[tuple[Sentence, Ran]],
     failed: Sequence[tuple[Sentence, Ran]],
+    language: str,
     kept: int | None,
 ) -> None:
+    say = say_in(language)
     skipped = Counter(ran.skipped for _, ran in runs if ran.skipped)
     for why, count in skipped.items():
-        click.echo(f"{count} not run here: {why}")
+        told = say("{count} not run here: {why}")
+        click.echo(told.format(count=count, why=say(why)))
     if kept is not None:
-        click.echo(f"kept: {counted(kept, 'output')}, annotations/{FILE}")
+        outputs = counted(kept, say("output"), say("outputs"))
+        click.echo(f"{say('kept')}: {outputs}, annotations/{FILE}")
     proved = len(runs) - skipped.total() - len(failed)
-    click.echo(f"proved: {proved} of {counted(len(runs), 'sentence')}")
+    sentences = counted(len(runs), say("sentence"), say("sentences"))
+    told = say("proved: {count} of {sentences}")
+    click.echo(told.format(count=proved, sentences=sentences))
 
 
 def _by_program(chosen: Sequence[Sentence]) -> list[Sentence]:
@@ -147,7 +158,7 @@ def refuse_without(library: Library, ids: Sequence[str], known: Sequence[str]) -
         instead = f"and is held by {told}: {show}" if told else "and no claim at all"
         wrong.append(f"{meant[0]} has no experiment, {instead}")
     if wrong:
-        raise ReaderkitError("\n".join(wrong))
+        raise WrongUseError("\n".join(wrong))
 
 
 def _experiment(sentence: Sentence) -> ExperimentCheck:
@@ -170,29 +181,39 @@ def _is_wrong(sentence: Sentence, ran: Ran) -> bool:
     return bool(ran.error or wrong) and not ran.skipped
 
 
-def _faults(failed: Sequence[tuple[Sentence, Ran]]) -> Iterator[str]:
+def _faults(
+    library: Library, failed: Sequence[tuple[Sentence, Ran]], language: str
+) -> Iterator[str]:
     """Yield what is wrong: a program's error once, a wrong figure at each claim."""
+    say = say_in(language)
     behind: dict[str, list[str]] = {}
     for sentence, ran in failed:
         claim, check = sentence.claim, _experiment(sentence)
-        words = f"{sentence.entry}: '{claim.says}'"
+        words = f"{sentence.entry}: '{says_in(library, sentence, language)}'"
+        place = f"{claim.place.file}:{claim.place.line}"
         if ran.error:
-            place = f"{claim.place.file}:{claim.place.line}"
             behind.setdefault(ran.error, []).append(f"{words} ({place})")
             continue
         wrong = unlike(ran.figures, check.prints)
         got, expected = (say_figures(f, wrong) for f in (ran.figures, check.prints))
-        yield str(claim.place.fault(f"{words} is not true", got, expected))
+        told = say("{words} is not true: got {got}, expected {expected}")
+        told = told.format(words=words, got=got, expected=expected)
+        yield f"{place}:{claim.place.column}: {told}"
     for error, sentences_behind in behind.items():
         more = len(sentences_behind) - MAX_NAMED
         named = "; ".join(sentences_behind[:MAX_NAMED])
-        yield f"{error}: not proved: {named}{f' and {more} more' * (more > 0)}"
+        rest = say(" and {count} more").format(count=more) if more > 0 else ""
+        yield f"{error}: {say('not proved')}: {named}{rest}"
 
 
 def _unlike_kept(
-    laboratory: Laboratory, runs: Sequence[tuple[Sentence, Ran]]
+    laboratory: Laboratory, runs: Sequence[tuple[Sentence, Ran]], language: str
 ) -> Iterator[str]:
     """Yield where a run of the same code printed other figures than are kept."""
+    told = say_in(language)(
+        "{file} prints other figures than are kept: got {got}, "
+        "expected {expected}: {command}"
+    )
     for name, (sentence, ran) in {_experiment(s).name: (s, r) for s, r in runs}.items():
         output, changed = laboratory.kept.of(name) or (None, [])
         if output is None or changed or ran.output is None:
@@ -202,10 +223,7 @@ def _unlike_kept(
             file = f"annotations/experiments/{name}.py"
             got, expected = (say_figures(f, other) for f in (ran.figures, was))
             mend = typed("prove", sentence.entry, "--keep")
-            yield (
-                f"{file} prints other figures than are kept: got {got}, "
-                f"expected {expected}: {mend}"
-            )
+            yield told.format(file=file, got=got, expected=expected, command=mend)
 
 
 def _plain(sentence: Sentence, ran: Ran) -> dict[str, Any]:
@@ -233,18 +251,22 @@ def _plain(sentence: Sentence, ran: Ran) -> dict[str, Any]:
 
 
 def _head(
-    library: Library, sentence: Sentence, ran: Ran, before: tuple[str, ...]
+    library: Library,
+    sentence: Sentence,
+    ran: Ran,
+    before: tuple[str, ...],
+    language: str,
 ) -> Iterator[str]:
     """Yield what is proved, where it was not said before, and by which program."""
     if before[:1] != (sentence.entry,):
-        yield from _heading(library, sentence.entry)
+        yield from _heading(library, sentence.entry, language)
     time = f", {ran.seconds:.1f} s" if ran.seconds else ""
     yield f"  annotations/experiments/{_experiment(sentence).name}.py{time}"
     if ran.error:
         yield f"    {ran.error}"
 
 
-def _heading(library: Library, entry: str) -> Iterator[str]:
+def _heading(library: Library, entry: str, language: str) -> Iterator[str]:
     """Yield an entry, and where the lines of a note stand, with some of them."""
     yield entry
     note = library.book.annotations.get(entry)
@@ -255,7 +277,7 @@ def _heading(library: Library, entry: str) -> Iterator[str]:
         for each in resolve_each(library.book, sources, [note])[0]:
             yield f"  {each.span}"
             file = sources.file(each.span.path)
-            yield from code_of(file.line, each.span, MAX_CODE_LINES)
+            yield from code_of(file.line, each.span, MAX_CODE_LINES, say_in(language))
 
 
 def _said(

@@ -20,6 +20,8 @@ from mini_impls.faults.fault import USUAL
 from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
 from readerkit.app import interface_words
 from readerkit.app.interface_words import FILE, read_words
+from readerkit.app.rebuilding import read_exercises
+from readerkit.commands import rebuild
 from readerkit.content.translations import INTERFACE
 from readerkit.content.validation import read_document
 from readerkit.content.vocabulary import (
@@ -48,6 +50,7 @@ from readerkit.render.html import (
     timeline,
     uses_page,
 )
+from readerkit.site import run_page
 from tests.helpers import ROOT
 
 Said = dict[str, str]
@@ -84,6 +87,11 @@ TABLES = {
         *prediction.SPLIT.values(),
     ),
     "render/html/record_view.py": record_view._LIMITS.values(),
+    "site/run_page.py": run_page.PARTS,
+    "commands/rebuild.py": ("yes", "NO", *rebuild.OWN_CHECKS),
+    "../mini_impls/faults/exercises.yaml": tuple(
+        check.says for each in read_exercises() for check in each.checks
+    ),
     "render/note_view.py": note_view._STATES.values(),
     "../mini_impls/faults": (
         *USUAL.values(),
@@ -186,7 +194,7 @@ def test_every_spanish_one_is_said_somewhere_and_keeps_its_blanks():
     document = read_document(data, str(FILE), INTERFACE)
     texts = {
         text for each in (in_templates(), in_scripts(), in_code()) for text, *_ in each
-    }
+    } | {text for table in TABLES.values() for text in table}
     faults = []
     for part in ("scripts", "phrases"):
         for english, spanish in getattr(document.value, part).items():

@@ -99,6 +99,24 @@ def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
     )
 
 
+def test_what_prove_says_by_itself_is_in_spanish_where_that_was_asked_for(
+    tmp_path, capsys
+):
+    more = CLAIM + "  - {says: backward, experiment: {name: try, prints: {it: 1}}}\n"
+    book = book_of(tmp_path, HEAD + 'print("total = 4")\nprint("it = 1")\n', more)
+    words = ("prove", "--all", "--lang", "es", "--book", book)
+    [file] = Path(book, "annotations").rglob("linear.yaml")
+    spanish = file.with_name("linear.es.yaml")
+    spanish.write_text("whole-step: {of: title-00000000, title: Uno}\n")
+    done = run(capsys, *words)
+    assert done.code == 1
+    assert "    total = 4   se esperaba 3   FALSO\n" in done.out
+    assert done.out.endswith("demostrado: 1 de 2 frases\n")
+    assert "whole-step: '[en] Forward' no es cierto: salió total = 4" in done.err
+    kept = run(capsys, *words, "--keep")
+    assert "conservado: 1 salida, annotations/experiments/printed.json\n" in kept.out
+
+
 def test_a_site_that_is_made_again_knows_what_was_kept_since(tmp_path, capsys):
     book = Path(book_of(tmp_path, HEAD + 'print("total = 3")\n'))
     build_cache = BuildCache()
@@ -267,7 +285,7 @@ def test_what_listens_on_this_machine_may_be_reached(tmp_path, capsys):
 def test_names_that_are_none_are_refused(tmp_path, capsys):
     book = book_of(tmp_path, HEAD)
     done = run(capsys, "prove", "closed", "--book", book)
-    assert (done.code, "expected one of whole-step" in done.err) == (1, True)
+    assert (done.code, "expected one of whole-step" in done.err) == (2, True)
     assert run(capsys, "prove", "whole-step", "--all", "--book", book).code == 2
     assert run(capsys, "prove", "--keep", "--book", book).code == 2
 
@@ -283,7 +301,7 @@ def test_an_entry_without_an_experiment_says_what_proves_it_instead(tmp_path, ca
     ):
         book = book_of(tmp_path / instead[4:6], HEAD, claims)
         done = run(capsys, "prove", "whole", "--book", book)
-        assert done.code == 1
+        assert done.code == 2
         assert f"whole-step has no experiment, {instead}" in done.err
 
 

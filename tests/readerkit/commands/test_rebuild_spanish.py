@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from readerkit.app.rebuilding import in_language, read_exercises, read_spanish
 from readerkit.cli import main
+from readerkit.commands import rebuild
 from readerkit.content.exercises import stamp
 from tests.content.test_quiz_spanish import OTHER_WORDS
 from tests.content.test_translations import changed
@@ -65,3 +66,24 @@ def test_the_list_and_the_hints_are_in_spanish(capsys):
     assert said(capsys, "ddp", "mean", "--hint") == f"pista 1 de 2: {first}"
     out = said(capsys, "ddp", "mean", "--hint")
     assert f"pista 2 de 2: {last} Esa era la última" in out
+
+
+def test_what_a_grading_found_is_in_spanish(capsys, monkeypatch):
+    def results(*_: object) -> list[dict]:
+        says = {"it runs to its end": True, "the ranks stay one model": True}
+        says["it does what upstream does: compare ddp"] = None
+        return [{"says": s, "passed": p, "told": ""} for s, p in says.items()]
+
+    monkeypatch.setattr(rebuild, "_run", results)
+    with pytest.raises(SystemExit) as ended:
+        main(["rebuild", "ddp", "mean", "--check", "--lang", "es"])
+    rows = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 1
+    assert rows == [
+        "sí   se ejecuta hasta el final",
+        "sí   los ranks siguen siendo un solo modelo",
+        "?    hace lo que hace el original: compare ddp",
+        "",
+        "2 de 5 comprobaciones; una pista: readerkit rebuild ddp mean --hint",
+    ]
+    assert "2 de 5 comprobaciones, 1 intento" in said(capsys, "ddp")

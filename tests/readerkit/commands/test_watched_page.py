@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from readerkit.app.interface_words import say_in
+from readerkit.site.run_page import beside
 from tests.helpers import WAIT_S
 from tests.readerkit.commands.test_site_http import serve
 
@@ -57,10 +59,9 @@ def test_a_run_is_shown_while_it_goes_on_when_it_ends_and_when_it_is_killed(page
     told = done.stdout.partition("The last step that was looked at:\n")[2]
     rows = [row.split() for row in told.splitlines()[: len(ranks) + 1]]
     assert rows == [" ".join(filter(None, row)).split() for row in (english, *ranks)]
-    beside = re.findall(r'<p lang="?en"?>(rank .*?)</p>', shown)
+    beside = re.findall(r'lang="?en"?>(rank .*?)</span>', shown)
     assert beside == [line for line in told.splitlines() if re.match(r"rank \d", line)]
-    marked = r'<p class="?only-es"? lang="?es"?>[^<]+</p>\s*<p lang="?en"?>rank 0 '
-    assert re.search(marked, shown)
+    assert re.search(r'lang="?es"?>rank 0 junto al cálculo: calcula ', shown)
 
     # One process takes all steps first.
     process = subprocess.Popen([*RUN, "300"], stdout=subprocess.DEVNULL)
@@ -71,6 +72,21 @@ def test_a_run_is_shown_while_it_goes_on_when_it_ends_and_when_it_is_killed(page
         process.send_signal(signal.SIGTERM)
         process.wait(WAIT_S)
     assert "the run was broken off" in page("/-/run/now")
+
+
+def test_what_the_estimates_say_of_a_rank_is_said_in_spanish():
+    line = (
+        "rank 0 beside the estimate: computing 2.1 ms, 1.4 ms at 5.3 GFLOP/s of a "
+        "product alone (1.50 times); sent 4 kB, 4 kB by formula (1.00 times); "
+        "peak 9 MB, 3 MB of states alone (3.00 times); "
+        "waiting 3%, bubble 4% by the schedule"
+    )
+    assert beside(line, say_in("es")) == (
+        "rank 0 junto al cálculo: calcula 2.1 ms, 1.4 ms a 5.3 GFLOP/s de un "
+        "producto solo (1.50 veces); enviado 4 kB, 4 kB según la fórmula (1.00 veces); "
+        "máximo 9 MB, 3 MB solo de los estados (3.00 veces); "
+        "espera 3%, burbuja 4% según el orden"
+    )
 
 
 def test_what_is_no_table_is_none(page):
