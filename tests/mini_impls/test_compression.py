@@ -232,8 +232,11 @@ def test_an_iteration_starts_from_a_stream_of_its_own_in_the_type_of_gradients()
 def test_gradients_have_a_bucket_in_a_type_of_their_own():
     param = nn.Parameter(torch.zeros(2, dtype=torch.float64))
     param.grad = torch.tensor([1.0, 2.0], dtype=torch.float64) / 3
-    want, bucket = param.grad.clone(), GradBucket([param])
+    want, unused = param.grad.clone(), nn.Parameter(torch.ones(1))
+    bucket = GradBucket([param, unused])
     bucket.take(param)
+    bucket.take(unused)
+    assert unused.grad is None
     assert param.grad.data_ptr() == bucket.buffer.data_ptr()
     assert param.grad.dtype is torch.float64 and torch.equal(param.grad, want)
 
@@ -251,12 +254,14 @@ def test_of_few_elements_one_is_sent(pool2):
 
 def first_steps(rank):
     compress, bucket = PowerSGD(1, start_iter=2), GradBucket(some_params())
-    sent = []
+    sent, drawn = [], []
     for step in range(4):
         bucket.buffer.copy_(gradient(rank.rank, step, bucket.buffer.numel()))
         with CollectiveCounter() as counter:
             compress(bucket, rank.group)
         sent.append(sum(counter.payload_bytes().values()))
+        drawn.append(compress.random.get_state())
+    assert torch.equal(drawn[2], drawn[3]), "the last step starts where one ended"
     return sent
 
 

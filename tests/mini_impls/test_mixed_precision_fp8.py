@@ -73,6 +73,8 @@ def test_a_scale_brings_small_numbers_back():
     assert emulate(x, ONE, E4M3).tolist() == [0.0, 0.0]
     scale = CurrentScaling().scale(x, E4M3)
     torch.testing.assert_close(emulate(x, scale, E4M3), x, rtol=2**-4, atol=0)
+    tiny = CurrentScaling().scale(torch.tensor([1e-40]), E4M3)
+    assert tiny == torch.finfo(torch.float32).max
 
 
 @pytest.mark.parametrize(
@@ -254,6 +256,8 @@ def train(rank, kind):
 def test_ranks_round_as_one_process_does(pool2, kind):
     model, scalings = build(kind)
     assert len(scalings) == 4 * 3
+    kinds = {type(module) for module in model.layers.modules()}
+    assert EmulatedFp8Linear in kinds and nn.Linear not in kinds
     results = pool2.run(train, kind)
     for step in range(2):
         batch = make_batch(CONFIG, step=step, batch_size=8)

@@ -37,6 +37,10 @@ from ranks import RankPool
 
 from mini_impls.fsdp_state import clip_grad_norm_
 from mini_impls.launch import Rank
+from mini_impls.vocab_parallel_loss import (
+    gathered_cross_entropy,
+    vocab_parallel_cross_entropy,
+)
 
 PARTITIONS = [
     pytest.param([[0, 2], [1, 3]], id="two and two"),
@@ -185,6 +189,11 @@ WORKS = {
     "mixed_precision": of_both(
         test_mixed_precision, "train", test_mixed_precision.CONFIG, torch.float16
     ),
+    "mixed_precision, parts": (
+        test_mixed_precision,
+        "step_apart",
+        ((-1, True, True), (-1, True, False)),
+    ),
     "mixed_precision, fp8": (test_mixed_precision_fp8, "agree", ((True,), (True, 2.0))),
     "muon": of_both(test_muon, "train_whole", test_muon.CONFIG),
     "muon, rows": of_both(test_muon, "train_rows", test_muon.CONFIG),
@@ -204,6 +213,17 @@ WORKS = {
         ((test_recover.CONFIG, {2}), (test_recover.CONFIG, {4})),
     ),
     "recover, checks": (test_recover_checks, "check", (((),), ((),))),
+    "recover, times": (test_recover_checks, "report_once", ((1.0,), (5.0,))),
+    **{
+        f"tensor_parallel, {loss.__name__}": (
+            test_tensor_parallel,
+            "run_cross_entropy",
+            tuple(
+                (loss, torch.randn(2, 3, v), torch.ones(2, 3).long()) for v in (4, 8)
+            ),
+        )
+        for loss in (gathered_cross_entropy, vocab_parallel_cross_entropy)
+    },
     "zero_bubble": (test_zero_bubble, "run_training", (("zb-h1", 5), ("zb-h1", 7))),
 }
 
