@@ -40,6 +40,7 @@ from readerkit.upstreams.folder import serve_below
 from readerkit.upstreams.here import living_files
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.source_protocol import is_a_link
+from readerkit.wording.fold import fitting
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 
@@ -53,7 +54,7 @@ def note_progress(line: str) -> None:
 
 def warn(line: str) -> None:
     """Say on stderr what the reader must know, whoever listens."""
-    click.echo(f"readerkit: {visible(line)}", err=True)
+    click.echo(fitting(f"readerkit: {visible(line)}", sys.stderr), err=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from readerkit.quiz.kinds import QUESTIONS, Question
 from readerkit.quiz.lock import QuizLock
 from readerkit.quiz.session import Session
 from readerkit.system.garbage import uncollected
+from readerkit.wording.fold import fitting
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 
@@ -224,7 +226,7 @@ def damage(history: History) -> str:
 def tell_damage(history: History) -> None:
     """Say on stderr which rows were left out."""
     if lacking := damage(history):
-        click.echo(f"readerkit: {lacking}", err=True)
+        click.echo(fitting(f"readerkit: {lacking}", sys.stderr), err=True)
 
 
 def kept(session: Session) -> Told:

@@ -300,6 +300,7 @@ def _show_one(
 ) -> None:
     from readerkit.content.resolved_notes import resolve_notes
     from readerkit.model.freshness import tell
+    from readerkit.terminal import folded
     from readerkit.terminal.note_list import plain_notes
     from readerkit.terminal.proofs import plain_proofs, show_proofs
 
@@ -311,11 +312,11 @@ def _show_one(
         translated = library.book.translated(annotation, language)
         if not translated.texts:
             none = say("no {language} text yet: this is the English one")
-            click.echo(f"({none.format(language=language)})", err=True)
+            folded.tell(f"({none.format(language=language)})", err=True)
         elif translated.is_outdated(annotation.stamp):
             old = say("the English changed after this {language} text")
             which = tell(translated.changes(annotation.stamp), say)
-            click.echo(f"({old.format(language=language)}: {which})", err=True)
+            folded.tell(f"({old.format(language=language)}: {which})", err=True)
         annotation = annotation.with_texts(translated.texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])

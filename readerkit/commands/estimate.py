@@ -11,7 +11,7 @@ from readerkit.app.own_rows import FILES, OwnRows
 from readerkit.commands.options import json_option
 from readerkit.commands.shown_options import language_option, show_answer, spoken
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import columns
+from readerkit.terminal.folded import columns, tell
 from readerkit.terminal.group import LateGroup
 
 _LATE = {
@@ -87,7 +87,7 @@ def estimate(context: click.Context, catalog: str | None) -> None:
     @context.call_on_close
     def say_own() -> None:
         for row, file in own.taken.items():
-            click.echo(f"readerkit: {row}: your own, of {file}", err=True)
+            tell(f"readerkit: {row}: your own, of {file}", err=True)
 
 
 @estimate.command("list", short_help="The models, GPUs and clusters that ship.")

@@ -13,7 +13,7 @@ from readerkit.commands.options import json_option
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
 from readerkit.terminal.as_json import print_json
-from readerkit.terminal.folded import screen_columns
+from readerkit.wording.fold import screen_columns
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline

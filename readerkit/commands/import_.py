@@ -12,6 +12,7 @@ import click
 from readerkit.commands.options import book_option, into_option, written_topic_option
 from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -204,9 +205,9 @@ def _tours(
 def _report(made: TakenNotes) -> None:
     """Say what became of each note; what has no place ends with 1."""
     for asked, entry in made.entries:
-        click.echo(f"  {entry['id']}  {asked.span}", err=True)
+        tell(f"  {entry['id']}  {asked.span}", err=True)
     for name, known in made.known:
-        click.echo(f"  {name}: in the book already, as {known}", err=True)
+        tell(f"  {name}: in the book already, as {known}", err=True)
     if made.unplaced:
         rows = "\n".join(f"    {name}: {why}" for name, why in made.unplaced)
         count = counted(len(made.unplaced), "note")

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.wording import next_command as typed
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def say_whose(what: str) -> None:
     named = os.environ.get(BOOK_VARIABLE)
     if named and Path(named).absolute() != shipped_book():
         whose = f"{what} are those of the book that ships: {named} has none"
-        click.echo(f"readerkit: {whose}", err=True)
+        tell(f"readerkit: {whose}", err=True)
 
 
 def _remember(

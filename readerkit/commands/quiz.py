@@ -20,6 +20,7 @@ from readerkit.commands.quiz_options import filter_options, phase_option
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
@@ -290,7 +291,7 @@ def _resumed(
     except ReaderkitError as error:
         if resume:
             raise
-        click.echo(f"readerkit: {error}", err=True)
+        tell(f"readerkit: {error}", err=True)
         return None
     if resume or (not as_json and sys.stdin.isatty() and _wanted(session, language)):
         return session

@@ -13,6 +13,7 @@ from readerkit.commands.options import book_option, json_option
 from readerkit.commands.quiz_options import filter_options
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
+from readerkit.terminal.folded import tell
 
 if TYPE_CHECKING:
     from readerkit.quiz.portable import PortableQuestion
@@ -107,12 +108,12 @@ def _history() -> bytes:
         count = counted(len(told.answers), "answer")
         why = f"damaged: {count} could still be read; move it away, then"
         again = typed("quiz", "import", "FILE")
-        click.echo(f"readerkit: {history.path}: {why} {again}", err=True)
+        tell(f"readerkit: {history.path}: {why} {again}", err=True)
     text = encode_wide(told) + "\n"
     tell_damage(history)
     if open_exams := history.open_exams(now):
         why = f"{counted(len(open_exams), 'exam')} left out until it has ended"
-        click.echo(f"readerkit: {why}: its seed would tell its questions", err=True)
+        tell(f"readerkit: {why}: its seed would tell its questions", err=True)
     return text.encode()
 
 
@@ -142,7 +143,7 @@ def _bank(
     shared = bank.shared()
     if own := [name for name in bank.questions if name in asked - {*shared.questions}]:
         why = "left out, as they ask about figures of your own"
-        click.echo(f"readerkit: {why}: {', '.join(own)}", err=True)
+        tell(f"readerkit: {why}: {', '.join(own)}", err=True)
     questions, lacking = packages.portable_bank(shared, asked, seed, lines)
     say = say_in(language)
     questions = [each.spoken(language, say) for each in questions]
@@ -150,7 +151,7 @@ def _bank(
         raise ReaderkitError("no question of the bank is all of this: ask for less")
     if lacking:
         why = "left out, as their lines are neither on this disk nor to be fetched"
-        click.echo(f"readerkit: {why}: {', '.join(lacking)}", err=True)
+        tell(f"readerkit: {why}: {', '.join(lacking)}", err=True)
     title = said(bank.rules.title, say)
     if form == "anki":
         return packages.anki_file(questions, title, lines)
@@ -158,7 +159,7 @@ def _bank(
         quiz_gift.is_essay if form == "gift" else quiz_qti.is_essay
     )
     if essays := [each.prompt.id for each in questions if by_hand(each)]:
-        click.echo(f"readerkit: for a person to mark: {', '.join(essays)}", err=True)
+        tell(f"readerkit: for a person to mark: {', '.join(essays)}", err=True)
     if form == "gift":
         return packages.gift_file(questions)
     return packages.qti_file(questions, title)

@@ -224,9 +224,9 @@ def _tell_marks(added: Imported, file: Path) -> None:
     told = {"marked anew": added.differing, "left out": added.unmarked}
     for what, rows in told.items():
         for row in rows[:MAX_SHOWN_FAULTS]:
-            click.echo(f"readerkit: {file}: {row}: {what}", err=True)
+            tell(f"readerkit: {file}: {row}: {what}", err=True)
         if more := rows[MAX_SHOWN_FAULTS:]:
-            click.echo(f"readerkit: {len(more)} more {what}", err=True)
+            tell(f"readerkit: {len(more)} more {what}", err=True)
 
 
 @click.command(short_help="Forget every answer.")

@@ -237,7 +237,7 @@ def _graded(
     except ReaderkitError as error:
         if as_json or not sys.stdin.isatty():
             raise
-        click.echo(f"readerkit: {error}", err=True)
+        tell(f"readerkit: {error}", err=True)
         return False
     there_are = 1 + len(exercise.checks) + (exercise.beside is not None)
     passed = sum(result["passed"] is True for result in results)

@@ -5,12 +5,15 @@ What is no answer is told what would be one, and the question is asked again.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container
 from typing import TypeVar
 
 import click
 
 from readerkit.model.language import Say, english
+from readerkit.terminal.folded import tell
+from readerkit.wording.fold import fitting
 
 T = TypeVar("T")
 _ANSWERS = {
@@ -37,12 +40,16 @@ def ask(
     """
     while True:
         typed = click.prompt(
-            question, default="", show_default=False, prompt_suffix=suffix, err=err
+            fitting(question, sys.stderr if err else sys.stdout),
+            default="",
+            show_default=False,
+            prompt_suffix=suffix,
+            err=err,
         )
         try:
             return take(typed.strip())
         except ValueError:
-            click.echo(expected, err=err)
+            tell(expected, err=err)
 
 
 def confirm(
@@ -78,5 +85,5 @@ def one_word(typed: str, words: Container[str]) -> str:
 def agree(question: str, otherwise: str) -> None:
     """Go on only where a person agrees; else say that nothing was done, and end."""
     if not confirm(question, default=False, err=True):
-        click.echo(otherwise, err=True)
+        tell(otherwise, err=True)
         raise click.exceptions.Exit(DECLINED)

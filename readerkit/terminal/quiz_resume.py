@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from readerkit.app.interface_words import say_in
 from readerkit.app.quiz_banks import kept
 from readerkit.model.language import said
 from readerkit.quiz.session import Session
 from readerkit.terminal.asking import confirm
+from readerkit.terminal.folded import tell
 
 
 def wants_to_resume(session: Session, language: str) -> bool | None:
@@ -24,4 +23,4 @@ def wants_to_resume(session: Session, language: str) -> bool | None:
 
 def tell_kept(session: Session, language: str) -> None:
     """Say on stderr how much is kept, and what goes on with it."""
-    click.echo(said(kept(session), say_in(language)), err=True)
+    tell(said(kept(session), say_in(language)), err=True)

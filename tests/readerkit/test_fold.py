@@ -1,8 +1,14 @@
+import io
 import re
+import sys
+from functools import partial
 
 import click
 import pytest
 
+from readerkit.app.library import warn
+from readerkit.terminal.asking import confirm
+from readerkit.terminal.folded import tell
 from readerkit.wording.fold import fold
 
 TEXT = """\
@@ -70,3 +76,20 @@ def test_a_list_stays_one_on_a_narrow_terminal(columns, rows):
     assert fold(LIST, columns + 1).split("\n") == rows
     styled = LIST.replace("grammars", click.style("grammars", bold=True))
     assert click.unstyle(fold(styled, columns + 1)).split("\n") == rows
+
+
+@pytest.mark.parametrize("say", [warn, partial(tell, err=True)])
+def test_what_is_said_beside_the_output_keeps_its_words(say, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    say("0 of 2 answered, and kept. To go on: readerkit quiz 35 --resume")
+    rows = capsys.readouterr().err.splitlines()
+    assert 3 <= len(rows) <= 4 and max(map(len, rows)) <= 30
+
+
+def test_a_question_at_the_terminal_keeps_its_words(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert confirm("Go on with the quiz of yesterday (0 of 2)?", default=True)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 30
