@@ -149,7 +149,7 @@ def _at_place(upstream: Upstream, to: str) -> OtherRevision:
         commit = tree.commit
     if not files:
         globs = ", ".join(upstream.include)
-        raise SourceError(f"{to} has no file that {upstream.name} includes: {globs}")
+        raise WrongUseError(f"{to} has no file that {upstream.name} includes: {globs}")
     _, at, revision = to.rpartition("@")
     tag = revision if at and commit and not commit.startswith(revision) else ""
     return OtherRevision(

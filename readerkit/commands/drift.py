@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, json_option
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 
@@ -87,7 +87,8 @@ def drift(
     (lines from 1, both included), is answered by a row of JSON: id, status, path,
     start, end, confidence, reason. With unsure, the place is the best guess, or null;
     the confidence is the chance that exactly these lines are the right ones. A row
-    that asks for nothing is named on stderr, and the exit code is 1.
+    that asks for nothing is named on stderr, and the exit code is 1, or 2 where none
+    asks for anything.
 
     \b
     Example:
@@ -130,7 +131,8 @@ def _carry(spans: Path, old: str, new: str) -> None:
         for row in rows:
             click.echo(row)
     if problems:
-        raise ReaderkitError("\n".join(problems))
+        refusal = ReaderkitError if rows else WrongUseError
+        raise refusal("\n".join(problems))
 
 
 def _drift(

@@ -121,8 +121,10 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
         raise WrongUseError(
             f"lab {chosen.id} has nothing to run: {typed('lab', chosen.id)} shows it"
         )
-    path = folder / file_name(chosen, on_gpus=_backend(options) == "nccl")
-    guesses = _ask_for_guesses() if chosen.id == "01" else ()
+    asked = _asked(options)
+    path = folder / file_name(chosen, on_gpus=asked.backend == "nccl")
+    # What cannot run, the measurement says before anybody has guessed.
+    guesses = _ask_for_guesses() if chosen.id == "01" and asked.world > 0 else ()
     arguments = [*options, "--out", str(path)]
     run_module(chosen.module, arguments, command=typed("lab", chosen.id, "--run"))
     if path.is_file():
@@ -136,13 +138,22 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
         click.echo(f"{path}: check it with {check_it}")
 
 
-def _backend(options: Sequence[str]) -> str:
-    """Return what ranks talk by, as the measurement's own parser would find it."""
+def _asked(options: Sequence[str]) -> argparse.Namespace:
+    """Return what ranks talk by, and how many, as the measurement's own parser would.
+
+    There are none where it will complain of the options.
+    """
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--backend", default="gloo")
-    with suppress(argparse.ArgumentError):  # which the measurement will complain of
-        return str(parser.parse_known_args(options)[0].backend)
-    return "gloo"
+    parser.add_argument("--world", type=int, default=1)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--timeout", type=float)
+    parser.add_argument("--oversubscribe", action="store_true")
+    with suppress(argparse.ArgumentError):
+        asked, unknown = parser.parse_known_args(options)
+        if not unknown:
+            return asked
+    return argparse.Namespace(backend="gloo", world=0)
 
 
 def _ask_for_guesses() -> list[float | None]:

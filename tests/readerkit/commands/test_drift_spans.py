@@ -106,7 +106,7 @@ def test_a_binary_file_of_rows_is_one_line(tmp_path, folders):
     file = tmp_path / "rows.jsonl"
     file.write_bytes(b"\x7fELF\0" + b"no row\n" * 5000)
     result = carry(str(file), *folders)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     [line] = result.err.splitlines()
     assert "got a binary file, expected lines of" in line
 
@@ -125,7 +125,7 @@ def test_a_file_of_something_else_is_one_line(tmp_path, folders, text):
     file = tmp_path / "rows.jsonl"
     file.write_text(text)
     result = carry(str(file), *folders)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     [line] = result.err.splitlines()
     assert f"{file}:1: got no JSON in " in line and "expected lines of" in line
 
@@ -135,14 +135,14 @@ def test_a_file_without_rows_is_told(tmp_path, folders, text):
     file = tmp_path / "rows.jsonl"
     file.write_text(text)
     result = carry(str(file), *folders)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     assert f"{file}:1: got no row, expected lines of" in result.err
 
 
 def test_numbers_that_are_no_lines_are_named(tmp_path, folders):
     rows = ({**ROW, "start": 1.5}, {**ROW, "end": float("nan")})
     result = carry(rows_file(tmp_path, *rows), *folders)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     assert ":1: got 1.5 as 'start', expected the number of a line" in result.err
     assert ":2: got nan as 'end', expected the number of a line" in result.err
 

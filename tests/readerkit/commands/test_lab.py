@@ -16,10 +16,13 @@ import pytest
 from rich.console import Console
 
 from readerkit.app.catalog import shipped
+from readerkit.commands import lab as lab_command
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.labs.answers import answers
+from readerkit.labs.lab import LABS
 from readerkit.labs.results import DdpResult, read_result
 from readerkit.render.lab_figures import print_answers, times
+from readerkit.terminal import run_mini
 from tests.helpers import ROOT, run, run_process
 
 PAGES = ROOT / "site" / "pages" / "labs"
@@ -89,6 +92,24 @@ def test_guesses_stand_beside_what_was_measured(measure):
     print_answers(found, screen)
     words = screen.file.getvalue().split()
     assert "100x" in words and "65,536x" in words
+
+
+@pytest.mark.parametrize(
+    ("options", "asks"),
+    [
+        ((), True),
+        (("--world", "2", "--backend", "nccl"), True),
+        (("--world", "0"), False),
+        (("--world", "two"), False),
+        (("--wrold", "2"), False),
+    ],
+)
+def test_nobody_is_asked_to_guess_what_cannot_run(options, asks, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(lab_command, "_ask_for_guesses", lambda: asked.append(1) or ())
+    monkeypatch.setattr(run_mini, "run_module", lambda *_, **__: None)
+    lab_command.measure(LABS["01"], tmp_path, options)
+    assert bool(asked) is asks
 
 
 def altered(
