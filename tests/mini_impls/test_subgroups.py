@@ -34,7 +34,9 @@ import test_zero_bubble
 import torch
 import torch.distributed as dist
 from ranks import RankPool
+from torch.utils._pytree import tree_leaves
 
+from mini_impls import model
 from mini_impls.fsdp_state import clip_grad_norm_
 from mini_impls.launch import Rank
 from mini_impls.vocab_parallel_loss import (
@@ -270,3 +272,35 @@ def test_checkpoints_of_a_part_of_the_world(pools, partition, tmp_path):
     over = ((tmp_path / "rows", 0), (tmp_path / "columns", 1))
     world = pools[sum(map(len, partition))]
     world.run(in_part, partition, "test_checkpoint", "over_ranks", over)
+
+
+# --- in another dtype ---
+
+
+def build_in_64_bits(config, build=model.build_model, **options):
+    return build(config, **options).double()
+
+
+def in_64_bits(rank, module, work, args):
+    """Run a work on a model of 64 bits; return the types of all that it returns."""
+    test = importlib.import_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        for where in (model, test):
+            patch.setattr(where, "build_model", build_in_64_bits, raising=False)
+        result = getattr(test, work)(rank, *args)
+    tensors = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor)]
+    return {str(t.dtype) for t in tensors if t.is_floating_point()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ddp", "zero 2", "zero 3", "fsdp, root too", "fsdp_flat", "muon, rows"),
+        *("tensor_parallel, one query group", "sequence_parallel", "pipeline, 1f1b"),
+        *("muon", "offload"),
+    ],
+)
+def test_a_model_of_64_bits_stays_one(pool2, name):
+    module, work, (args, _) = WORKS[name]
+    types = pool2.run(in_64_bits, module.__name__, work, args)
+    assert types == [{"torch.float64"} if name != "offload" else set()] * 2
