@@ -538,22 +538,32 @@ def test_gradients_of_experts_travel_among_those_that_share_them(pool4):
             assert finished == {"all_reduce": 4 * (dense + (experts if shares else 0))}
 
 
-def finish_with_loads(rank):
-    """Return the biases behind loads that are even over all ranks alone."""
+def finish_with_loads(rank, trained):
+    """Return the biases behind loads that are even over all ranks alone.
+
+    Then the counts that are left, and the gradients of the experts here, added up.
+    """
     config = replace(SMALL, num_layers=1, num_moe_experts=4, **ROUTINGS["bias"])
     groups = make_groups(rank.group, ep=2, etp=1)
     gpt = build_moe_model(config)
     expert_parallel(gpt, groups, "alltoall")
+    for name, param in gpt.named_parameters():
+        param.requires_grad_(trained in name)
     tokens, labels = make_batch(config, step=rank.rank, batch_size=ROWS)
     compute_loss(gpt(tokens), labels).backward()
     (router,) = routers(gpt)
     router.local_tokens_per_expert.copy_(torch.tensor([4.0 * rank.rank, 6, 6, 6]))
     finish_gradients(gpt, groups)
-    return router.expert_bias.tolist(), router.local_tokens_per_expert.tolist()
+    grads = [p.grad.sum().item() for n, p in gpt.named_parameters() if ".experts." in n]
+    counts = router.local_tokens_per_expert.tolist()
+    return router.expert_bias.tolist(), counts, grads
 
 
-def test_biases_follow_the_load_of_every_set_of_experts(pool4):
-    assert pool4.run(finish_with_loads) == [([0.0] * 4, [0.0] * 4)] * 4
+@pytest.mark.parametrize("trained", ["", ".experts."], ids=["all", "experts alone"])
+def test_biases_and_sums_are_those_of_every_set_of_experts(pool4, trained):
+    *biases_and_counts, grads = zip(*pool4.run(finish_with_loads, trained), strict=True)
+    assert biases_and_counts == [([0.0] * 4,) * 4] * 2
+    assert grads[:2] == grads[2:]  # of ranks 0 and 2, 1 and 3, which hold the same
 
 
 # --- groups, refusals, the demonstration ---

@@ -273,8 +273,12 @@ def run_freed(rank: Rank, schedule, chunks, overlap, keep):
 
     def counted(exchange):
         communicate(exchange)
-        executor.wait_for_sends()
-        alive.append(sum(not storage.expired() for storage in outputs))
+        # What was sent before is through, and let go of; so will be what is sent now.
+        sends = sum(each.action == "send" for each in exchange) if overlap else 0
+        assert len(executor.send_reqs) == sends
+        sent = {StorageWeakRef(t.untyped_storage()) for _, t in executor.send_reqs}
+        there = {storage for storage in outputs if not storage.expired()}
+        alive.append(len(there if keep else there - sent))
 
     executor.hand_over, executor.communicate = noted, counted
     executor.take, executor.backward_step = taken, gone
