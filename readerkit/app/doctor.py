@@ -19,11 +19,11 @@ from typing import Literal
 from readerkit import __version__
 from readerkit.app.folders import cache_folder, data_folder, shipped_book
 from readerkit.app.library import Library, open_library
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.model.code_languages import LANGUAGES, titles_here
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.holdings import holding
-from readerkit.wording.next_command import typed
+from readerkit.wording.next_command import typed, written
 from readerkit.wording.numbers import counted, format_bytes
 
 State = Literal["works", "missing", "broken"]
@@ -106,8 +106,9 @@ def _of_book(book: Path | None) -> Iterator[Ailment]:
     except ReaderkitError as error:
         faults = str(error).splitlines()
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        check = typed("annotate", "--check")
-        yield Ailment("book", "broken", f"{faults[0][:160]}{more}", check)
+        is_none = isinstance(error, WrongUseError)
+        mend = written("init") if is_none else typed("annotate", "--check")
+        yield Ailment("book", "broken", f"{faults[0][:160]}{more}", mend)
         return
     is_own = library.root != shipped_book()
     where = str(library.root) if is_own else "the one that ships"

@@ -74,6 +74,11 @@ def test_a_cache_that_cannot_be_written_is_broken(home, capsys, monkeypatch):
     assert "READERKIT_CACHE" in row["mend"]
 
 
+def test_a_folder_that_is_no_book_is_mended_by_beginning_one(home, capsys):
+    row = told(capsys, "--book", str(home))["book"]
+    assert (row["state"], row["mend"]) == ("broken", "readerkit init")
+
+
 @pytest.mark.parametrize(("holds", "state"), [(True, "missing"), (False, "broken")])
 def test_a_cache_that_can_only_be_read_is_broken_where_nothing_is_in_it(
     holds, state, home, capsys, monkeypatch
