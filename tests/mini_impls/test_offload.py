@@ -99,9 +99,12 @@ def test_the_two_ways_do_not_wait_for_each_other():
     assert out.wait().tolist() == [1.0, 1.0, 1.0]
 
 
-def test_a_copy_that_fails_says_so_where_it_is_waited_for():
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_copy_that_fails_says_so_where_it_is_waited_for(is_over):
     link = HostLink(CPU)
     copy = link.start(torch.ones(3), "to device", into=torch.empty(4))
+    if is_over:
+        link.close()  # once the copy has ended
     with pytest.raises(RuntimeError, match="size"):
         copy.wait()
 
