@@ -4,7 +4,7 @@ import json
 import warnings
 
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import zeros
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -21,3 +21,12 @@ with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     print("sliced =", json.dumps(mesh["dp_cp", "tp"].mesh.tolist()))
 print("warns =", json.dumps("deprecated" in str(said[0].message)))
+joined = [DeviceMesh._concatenate([flat, mesh["tp"]]).mesh_dim_names]
+mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("dp", "tp", "cp"))
+flat = mesh["dp", "cp"]._flatten()
+try:
+    mesh["dp_cp", "tp"]
+except KeyError as error:
+    print("between =", json.dumps(type(error).__name__))
+joined.append(DeviceMesh._concatenate([flat, mesh["tp"]]).mesh_dim_names)
+print("joined =", json.dumps(joined))
