@@ -4,17 +4,16 @@ Each is imported when it is asked for: an upstream can take a second to import.
 """
 
 from importlib import import_module
-from pathlib import Path
 
 from mini_impls.compare.sides import Comparison
-from readerkit.app.mini_names import SAYS, one_of
+from readerkit.app.mini_names import compared, one_of
 from readerkit.wording.meant_name import choose
 
 UPSTREAMS = {"fsdp1": "fsdp1", "fsdp2": "fully_shard"}
 """What people call an upstream."""
 
-MINIS = [name for name in SAYS if Path(__file__).with_name(f"{name}.py").is_file()]
-"""Those with comparisons: of each, a file beside this one has them."""
+MINIS = compared()
+"""Those with comparisons."""
 
 
 def comparisons() -> tuple[Comparison, ...]:

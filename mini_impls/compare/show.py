@@ -18,9 +18,10 @@ from readerkit.content.mirrors import Mirror
 from readerkit.evidence.conclusion import Conclusion, say_conclusion, say_reason
 from readerkit.evidence.line_ranges import line_numbers
 from readerkit.evidence.purposes import purposes
-from readerkit.evidence.record import PipelineRecord, Record, Verdict
+from readerkit.evidence.record import PipelineRecord, RankEvents, Record, Verdict
 from readerkit.model.language import Say, english
 from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
 LIMITS = {
@@ -181,13 +182,15 @@ def _jobs(record: Record, width: int, mirror: Mirror | None) -> Iterator[str]:
 
 def _steps(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
     """Yield the events of the traced step, once for ranks that did the same."""
-    same: dict[tuple[str, ...], list[int]] = {}
+    same: dict[tuple[str, ...], list[RankEvents]] = {}
     for rank in record.events:
         rows = tuple(events(rank, width, say, give))
-        same.setdefault(rows, []).append(rank.rank)
+        same.setdefault(rows, []).append(rank)
     for rows, ranks in same.items():
-        word = "rank" if len(ranks) == 1 else "ranks"
-        yield _section(f"step {record.traced_step} on {word} {_ranks(ranks)}", rows)
+        word, each = ("rank", "") if len(ranks) == 1 else ("ranks", " on each")
+        on = _ranks([rank.rank for rank in ranks])
+        found = counted(len(ranks[0].matches), "event") + each
+        yield _section(f"step {record.traced_step} on {word} {on}: {found}", rows)
 
 
 def _totals(record: Record, width: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources import files
 
 from readerkit.errors import WrongUseError
 from readerkit.wording.meant_name import choose
@@ -50,6 +51,12 @@ SAYS = {
     "zero_bubble": "backward in two halves: ZB-H1, ZB-H2, ZB-V, DualPipe folded",
 }
 """What each mini is, in the words that people know it by."""
+
+
+def compared() -> list[str]:
+    """Return the minis with comparisons: of each, a file of its name has them."""
+    there = files("mini_impls.compare")
+    return [name for name in SAYS if (there / f"{name}.py").is_file()]
 
 
 def one_of(names: Sequence[str], mini: str) -> str:

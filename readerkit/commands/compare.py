@@ -6,14 +6,13 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.app.mini_names import ALIASES, SAYS, one_of
+from readerkit.app.mini_names import ALIASES, SAYS, compared, one_of
 from readerkit.commands.options import book_option, own_help_option
 from readerkit.errors import ReaderkitError
 from readerkit.terminal.completing import names
@@ -75,7 +74,7 @@ def compare(
     """
     if mini is None and wants_help:
         show_help()
-    if mini is None or book is not None or not _is_compared(mini):
+    if mini is None or book is not None or ALIASES.get(mini, mini) not in compared():
         from readerkit.app.library import open_library
         from readerkit.app.records import read_gpu_records
 
@@ -95,12 +94,6 @@ def compare(
     if wants_help:
         arguments.append("--help")
     run_module("mini_impls.compare", arguments, command=written("compare"))
-
-
-def _is_compared(mini: str) -> bool:
-    """Tell, before any book is read, whether the shipped one compares this mini."""
-    name = ALIASES.get(mini, mini)
-    return name in SAYS and (files("mini_impls.compare") / f"{name}.py").is_file()
 
 
 def listed(

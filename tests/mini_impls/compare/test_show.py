@@ -39,6 +39,16 @@ def test_the_verdict_and_every_reason_are_said_as_on_the_site(path):
         assert " ".join(f": {reason.why} (mirror {reason.mirror})".split()) in text
 
 
+def test_a_table_of_several_ranks_says_how_many_events_each_has():
+    assert f"--- step {RECORD.traced_step} on rank 0: 1 event ---" in render(RECORD)
+    path = next(path for path in PATHS if path.stem == "ddp_torch")
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    [(ranks, on_each)] = re.findall(
+        r"on ranks (.+): (\d+) events on each", render(record)
+    )
+    assert len(record.events) * int(on_each) == Conclusion.of(record).events, ranks
+
+
 def test_the_verdict_speaks_spanish():
     record = next(path for path in PATHS if "batched" in path.stem)
     text = render(Record.parse(record.read_text("utf-8"), "r"), say=say_in("es"))
