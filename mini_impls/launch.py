@@ -42,7 +42,7 @@ from torch.distributed.elastic.multiprocessing import (
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.gpus import check_devices, take_device
-from mini_impls.limits import Options, check_timeout
+from mini_impls.limits import Options, check_timeout, folded
 from mini_impls.machine import INSIST, check_room
 from mini_impls.recorder import Recorder
 from mini_impls.run_trace import check_target
@@ -323,7 +323,7 @@ def complain(text: str) -> int:
     if is_under_torchrun() and os.environ["RANK"] != "0":
         time.sleep(SPEAK_S)  # rank 0 says it, and with its end torchrun ends the others
     else:
-        print(text, file=sys.stderr)
+        print(folded(text, sys.stderr), file=sys.stderr)
     return 1
 
 

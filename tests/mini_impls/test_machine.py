@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mini_impls import machine
-from tests.helpers import run_process
+from tests.helpers import run_on_terminal, run_process
 
 COMMANDS = [
     pytest.param(("run", "ddp"), id="run ddp"),
@@ -30,6 +30,13 @@ def test_more_ranks_than_the_machine_holds_are_refused_at_once(command, real_cac
     assert "--world 1000 takes about" in done.err or "more than 8 ranks" in done.err
     assert done.err.rstrip().endswith("--oversubscribe tries it all the same")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_what_is_refused_is_told_in_whole_words():
+    rows = run_on_terminal(60, "run", "ddp", "--world", "1000").splitlines()
+    assert max(map(len, rows)) <= 60 and len(rows) > 1
+    assert "--oversubscribe tries it all the same" in " ".join(map(str.strip, rows))
 
 
 def test_memory_is_held_against_what_is_free(monkeypatch):
