@@ -4,6 +4,7 @@ A rank leaves in the run's directory: `RANK.error`, what it raised; `RANK.done`,
 empty file once its work has returned; `RANK.stack`, where it stood when it was ended.
 """
 
+import errno
 import json
 import linecache
 import re
@@ -17,6 +18,9 @@ from typing import Any
 FELT = re.compile(
     r"closed by (remote )?peer|reset by peer|gloo.*(broken pipe|socket closed)", re.I
 )
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""A disk that takes no more: no line of code is to blame."""
 
 
 class RankFailedError(RuntimeError):
@@ -61,6 +65,7 @@ def write_report(run_dir: Path, rank: int, error: BaseException) -> None:
         "time": time.monotonic(),
         "error": traceback.format_exception_only(error)[-1].strip(),
         "traceback": "".join(traceback.format_exception(error)),
+        "is_full": isinstance(error, OSError) and error.errno in FULL,
     }
     aside = run_dir / f"{rank}.part"
     aside.write_text(json.dumps(report))
@@ -110,7 +115,9 @@ def explain(
         missing |= set(held)
     return RankFailedError(
         "\n".join(lines),
-        traceback=reports[first]["traceback"].rstrip(),
+        traceback=""
+        if reports[first]["is_full"]
+        else reports[first]["traceback"].rstrip(),
         hung=timed_out or bool(missing),
         missing=missing,
     )

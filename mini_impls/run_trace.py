@@ -105,5 +105,7 @@ def write(path: Path, traces: Sequence[RankTrace]) -> None:
     try:
         beside.write_text(json.dumps(merge(traces), separators=(",", ":")))
         beside.replace(path)
+    except OSError as error:  # of a disk that is full it names no file
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         beside.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Starting ranks, and saying who failed."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -239,6 +240,16 @@ def test_a_rank_that_failed_as_well_is_shown_where_its_own_code_stood(tmp_path):
     stopped, waited, *_ = failures.explain(tmp_path, 4, {}, [3]).said.splitlines()
     assert stopped == "rank 3 failed first: a signal stopped it"
     assert waited.startswith("rank 0 waited for it: ")
+
+
+@pytest.mark.parametrize(
+    ("number", "is_full"), [(errno.ENOSPC, True), (errno.ENOENT, False)]
+)
+def test_a_disk_that_takes_no_more_is_the_fault_of_no_line(tmp_path, number, is_full):
+    failures.write_report(tmp_path, 0, OSError(number, os.strerror(number), "t.json"))
+    said = str(failures.explain(tmp_path, 2, codes={}))
+    assert said.startswith("rank 0 failed first: ") and "'t.json'" in said
+    assert ("\n" not in said) == is_full
 
 
 @pytest.mark.slow

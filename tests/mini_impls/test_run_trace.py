@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import subprocess
 import sys
 from collections import defaultdict
@@ -9,6 +10,7 @@ from collections import defaultdict
 import pytest
 import torch
 
+from mini_impls import launch, run_trace
 from mini_impls.recorder import RankTrace, Recorder, read_file, read_spans
 from mini_impls.run_metrics import (
     RecordedRank,
@@ -214,13 +216,29 @@ def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
     ],
 )
 def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(
-    tmp_path, target, says
+    tmp_path, target, says, monkeypatch, capfd
 ):
-    ended = run("ddp", "--trace", target, cwd=tmp_path)
-    assert ended.returncode != 0
-    assert ended.stdout == ""
-    assert says in ended.stderr
-    assert ended.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+
+    def never(rank, args):
+        raise AssertionError("no process may start")
+
+    assert launch.main(never, description="never", argv=["--trace", target]) == 1
+    said = capfd.readouterr()
+    assert says in said.err
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_trace_that_the_disk_does_not_take_is_named_and_not_there(tmp_path):
+    trace = RankTrace(0, [event("step 0", 0, 60)], 0, 1, {}, {}, 1.0)
+    most, hardest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hardest))
+    try:
+        with pytest.raises(OSError, match=re.escape(f"'{tmp_path}/trace.json'")):
+            run_trace.write(tmp_path / "trace.json", [trace])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hardest))
     assert not list(tmp_path.iterdir())
 
 
