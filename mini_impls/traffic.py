@@ -80,6 +80,12 @@ class CollectiveCounter(TorchDispatchMode):
             total[call.op] += call.payload_bytes
         return dict(total)
 
+    def told(self) -> str:
+        """Return the calls of each operation with their payload, as people read it."""
+        payload = self.payload_bytes()
+        each = (f"{n} {op} ({payload[op]:,} bytes)" for op, n in self.counts().items())
+        return ", ".join(each) or "nothing"
+
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):

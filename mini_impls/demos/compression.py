@@ -41,7 +41,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         model = CompressedDataParallel(gpt, rank.group, compress)
         optimizer = torch.optim.AdamW(gpt.parameters(), lr=3e-3)
         sent = train_beside(reference, rank, model, optimizer)
-        rank.say(f"the last step sent {sent.counts()}, {sent.payload_bytes()} bytes")
+        rank.say(f"the last step sent {sent.told()}")
         apart = reference.difference(gpt.named_parameters())
         rank.say(f"furthest a parameter is from the one process: {apart:.1e}")
 

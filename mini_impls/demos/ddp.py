@@ -47,14 +47,13 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     count = sum(len(bucket.params) for bucket in model.buckets)
     for i, bucket in enumerate(model.buckets):
         rank.say(
-            f"bucket {i}: {len(bucket.params)} gradients, {bucket.grad_data.nbytes} "
+            f"bucket {i}: {len(bucket.params)} gradients, {bucket.grad_data.nbytes:,} "
             f"bytes, sent when {ready[i]} of {count} gradients were ready"
         )
     grad_bytes = sum(bucket.grad_data.nbytes for bucket in model.buckets)
     rank.say_each(
-        f"holds {sum(p.nbytes for p in model.parameters())} bytes of parameters and "
-        f"{grad_bytes} of gradients; one step sent {sent.counts()}, "
-        f"{sent.payload_bytes()} bytes"
+        f"holds {sum(p.nbytes for p in model.parameters()):,} bytes of parameters and "
+        f"{grad_bytes:,} of gradients; one step sent {sent.told()}"
     )
     apart = reference.difference(model.module.named_parameters())
     rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")

@@ -25,11 +25,11 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         shards = [fsdp_param.sharded_param for fsdp_param in param_group.fsdp_params]
         rank.say(
             f"group {name or 'root'}: {len(shards)} parameters, shards of "
-            f"{sum(shard.nbytes for shard in shards)} bytes on rank 0"
+            f"{sum(shard.nbytes for shard in shards):,} bytes on rank 0"
         )
     rank.say_each(
-        f"holds {sum(p.nbytes for p in model.parameters())} bytes of parameters; one "
-        f"step sent {sent.counts()}, {sent.payload_bytes()} bytes"
+        f"holds {sum(p.nbytes for p in model.parameters()):,} bytes of parameters; "
+        f"one step sent {sent.told()}"
     )
     apart = reference.difference(state.full_parameters(model).items())
     rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")

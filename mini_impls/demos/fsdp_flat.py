@@ -31,7 +31,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
             f"holds {handle.sharded_size} of {handle.unpadded_size} elements, from "
             f"element {start} of {name}"
         )
-    rank.say_each(f"one step sent {sent.counts()}, {sent.payload_bytes()} bytes")
+    rank.say_each(f"one step sent {sent.told()}")
     apart = reference.difference(state.full_parameters().items())
     rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
 

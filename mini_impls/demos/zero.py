@@ -73,9 +73,10 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         rank.say(
             f"stage {name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, "
             f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
-            f"one step sent {sent.payload_bytes()} bytes"
+            f"one step sent {sent.told()}"
         )
-        rank.say_each(f"holds {bytes_held(optimizer)} bytes")
+        held = (f"{n:,} bytes of {what}" for what, n in bytes_held(optimizer).items())
+        rank.say_each("holds " + ", ".join(held))
         full = optimizer.full_parameters()
         apart = reference.difference((names[p], full[p]) for p in full)
         rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")

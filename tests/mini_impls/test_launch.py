@@ -17,7 +17,7 @@ from torch.distributed.elastic.multiprocessing import PContext
 
 from mini_impls import failures, launch, limits, supervise
 from mini_impls.failures import RankFailedError
-from mini_impls.traffic import CollectiveCounter
+from mini_impls.traffic import Call, CollectiveCounter
 
 ROOT = Path(__file__).parents[2]
 
@@ -338,6 +338,14 @@ def count_everything(rank):
         dist.recv(torch.empty(3).double(), (rank.rank - 1) % w, group=group)
         work.wait()
     return sent.counts(), sent.payload_bytes()
+
+
+def test_what_was_counted_is_told_and_where_nothing_was_that():
+    sent = CollectiveCounter()
+    assert sent.told() == "nothing"
+    sent.calls += [Call("all_gather", torch.float32, 600)] * 2
+    sent.calls.append(Call("send", torch.float32, 24))
+    assert sent.told() == "2 all_gather (1,200 bytes), 1 send (24 bytes)"
 
 
 def test_counter_sees_every_call_and_its_payload(pool):
