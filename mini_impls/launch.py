@@ -42,7 +42,7 @@ from torch.distributed.elastic.multiprocessing import (
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.gpus import check_devices, take_device
-from mini_impls.limits import Options, check_timeout, folded
+from mini_impls.limits import Options, check_timeout, complain
 from mini_impls.machine import INSIST, check_room
 from mini_impls.recorder import Recorder
 from mini_impls.run_trace import check_target
@@ -318,13 +318,12 @@ def program() -> str:
     return os.environ.get("READERKIT_COMMAND", typed.removesuffix(".__main__"))
 
 
-def complain(text: str) -> int:
+def complain_once(program: str, error: Exception) -> int:
     """Say once what every rank has found; return the exit status."""
     if is_under_torchrun() and os.environ["RANK"] != "0":
         time.sleep(SPEAK_S)  # rank 0 says it, and with its end torchrun ends the others
-    else:
-        print(folded(text, sys.stderr), file=sys.stderr)
-    return 1
+        return 1
+    return complain(program, error)
 
 
 def add_run_options(parser: Options, steps: int) -> None:
@@ -409,7 +408,7 @@ def main(
             )
             return 0
     except (ValueError, RankFailedError) as error:
-        return complain(f"{parser.prog}: {error}")
+        return complain_once(parser.prog, error)
     except SignalException as error:
         return 128 + error.sigval
     join(work, (args,), backend=args.backend, timeout_s=args.timeout)

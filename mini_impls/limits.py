@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TextIO
 
+from readerkit.errors import WrongUseError
+
 LONGEST_S = 365 * 24 * 3600.0
 """The longest timeout: far beyond it clocks overflow, in Python and in the store."""
 
@@ -30,6 +32,12 @@ def folded(text: str, stream: TextIO) -> str:
     from readerkit.wording.fold import fold  # few see it: click is not imported for all
 
     return fold(text, shutil.get_terminal_size().columns)
+
+
+def complain(program: str, error: Exception) -> int:
+    """Say what is wrong; return the exit status: 2 for what was typed, else 1."""
+    print(folded(f"{program}: {error}", sys.stderr), file=sys.stderr)
+    return 2 if isinstance(error, ValueError | WrongUseError) else 1
 
 
 class Options(argparse.ArgumentParser):

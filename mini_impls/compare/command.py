@@ -14,7 +14,7 @@ from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import (
     add_run_options,
-    complain,
+    complain_once,
     is_under_torchrun,
     program,
     ranks_of,
@@ -108,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
                 else "\n\n".join([report(record, library.book, args.lang), *shown])
             )
     except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
-        return complain(f"{parser.prog}: {error}")
+        return complain_once(parser.prog, error)
     except SignalException as error:
         return 128 + error.sigval
     return 0 if record.agrees else 1

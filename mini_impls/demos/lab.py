@@ -17,7 +17,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from mini_impls import launch
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import Rank
-from mini_impls.limits import MOST_STEPS, Options
+from mini_impls.limits import MOST_STEPS, Options, complain
 from mini_impls.machine import INSIST, check_room
 from readerkit.errors import ReaderkitError
 from readerkit.system.status import take_over
@@ -61,8 +61,7 @@ def main(
         numbers = {**said, **measure(args)}
         write(args.out, lab, module, command, args.backend, numbers)
     except (ValueError, RankFailedError, ReaderkitError) as error:
-        print(f"lab {lab}: {error}", file=sys.stderr)
-        return 1
+        return complain(f"lab {lab}", error)
     except SignalException as error:
         return 128 + error.sigval
     return 0

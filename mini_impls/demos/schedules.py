@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from mini_impls.limits import Options, folded
+from mini_impls.limits import Options, complain, folded
 from mini_impls.schedules import SCHEDULES, get_orders
 from mini_impls.timeline import (
     draw,
@@ -37,13 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("world", "microbatches", "chunks", "backward_cost"):
         if getattr(args, name) < 1:
             option = name.replace("_", "-")
-            text = f"--{option} {getattr(args, name)} is not above 0"
-            print(f"{parser.prog}: {text}", file=sys.stderr)
-            return 1
+            wrong = f"--{option} {getattr(args, name)} is not above 0"
+            return complain(parser.prog, ValueError(wrong))
     if (steps := args.world * args.microbatches * args.chunks) > MOST_FORWARDS:
-        text = f"{steps:,} forwards are more than {MOST_FORWARDS:,}: take fewer"
-        print(f"{parser.prog}: {text}", file=sys.stderr)
-        return 1
+        wrong = f"{steps:,} forwards are more than {MOST_FORWARDS:,}: take fewer"
+        return complain(parser.prog, ValueError(wrong))
     for schedule in SCHEDULES:
         v = args.chunks if schedule == "interleaved" else 1
         try:
@@ -57,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with printing():
                 print(folded(f"{head}\n{text}\n", sys.stdout))
         except OutputError as error:
-            print(f"{parser.prog}: {error}", file=sys.stderr)
-            return 1
+            return complain(parser.prog, error)
     return 0
 
 

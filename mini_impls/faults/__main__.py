@@ -22,7 +22,7 @@ from mini_impls.faults.show import (
 )
 from mini_impls.faults.spanish import in_language
 from mini_impls.faults.symptoms import shown
-from mini_impls.limits import Options, check_timeout
+from mini_impls.limits import Options, check_timeout, complain
 from readerkit.app.interface_words import say_in
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
@@ -146,8 +146,7 @@ def main(argv: list[str] | None = None) -> int:
             else:
                 tell(list_faults(faults))
     except (ValueError, ReaderkitError, OutputError) as error:
-        print(f"{args.prog}: {error}", file=sys.stderr)
-        return 1
+        return complain(args.prog, error)
     except click.Abort:  # the end of input
         click.echo(f"\n{args.prog}: interrupted", err=True)
         return 130

@@ -26,7 +26,7 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 def test_more_ranks_than_the_machine_holds_are_refused_at_once(command, real_cache):
     done = run_process(*command, "--world", "1000")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "--world 1000 takes about" in done.err or "more than 8 ranks" in done.err
     assert done.err.rstrip().endswith("--oversubscribe tries it all the same")
     assert done.err.count("\n") == 1

@@ -223,7 +223,7 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(
     def never(rank, args):
         raise AssertionError("no process may start")
 
-    assert launch.main(never, description="never", argv=["--trace", target]) == 1
+    assert launch.main(never, description="never", argv=["--trace", target]) == 2
     said = capfd.readouterr()
     assert says in said.err
     assert (said.out, said.err.count("\n")) == ("", 1)

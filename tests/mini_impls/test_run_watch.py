@@ -61,6 +61,6 @@ def test_in_a_pipe_the_last_table_is_told_alone():
 def test_one_way_to_look_at_a_run_is_chosen(tmp_path):
     both = [*RUN, "--trace", str(tmp_path / "x.json")]
     done = subprocess.run(both, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "--trace and --watch: got both, expected one" in done.stderr
     assert not [*tmp_path.iterdir()]

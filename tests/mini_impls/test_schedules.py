@@ -496,14 +496,14 @@ def test_a_reader_that_has_left_is_no_failure():
     [("--backward-cost", "-1"), ("--backward-cost", "0"), ("--chunks", "0")],
 )
 def test_sizes_and_costs_that_are_not_above_zero_are_one_message(capsys, option, value):
-    assert demo.main([option, value]) == 1
+    assert demo.main([option, value]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith(f": {option} {value} is not above 0\n")
 
 
 def test_more_work_than_can_be_drawn_is_refused(capsys):
-    assert demo.main(["--microbatches", "100000000"]) == 1
+    assert demo.main(["--microbatches", "100000000"]) == 2
     err = capsys.readouterr().err
     assert err.endswith(": 800,000,000 forwards are more than 100,000: take fewer\n")
     assert err.count("\n") == 1

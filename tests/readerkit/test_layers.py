@@ -40,7 +40,7 @@ BELOW: dict[str, set[str]] = {
     "upstreams": {"errors", "model", "system", "wording"},
     "content": {"anchors", "errors", "model", "upstreams", "wording"},
     "evidence": {"content", "errors", "model", "system", "wording"},
-    "minis": {"system", "wording"},
+    "minis": {"errors", "system", "wording"},
     "estimate": {"errors", "minis", "model", "wording"},
     "claims": {
         "anchors",

@@ -9,8 +9,8 @@ from readerkit.evidence.record import Record
 @pytest.mark.parametrize(
     "argv", [["ddp", "--upstream", "nothing"], ["ddp", "--timeout", "inf"]]
 )
-def test_a_mistake_is_one_line_and_status_one(capsys, argv):
-    assert main(argv) == 1
+def test_a_mistake_is_one_line_and_status_two(capsys, argv):
+    assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1

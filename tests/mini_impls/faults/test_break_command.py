@@ -45,8 +45,8 @@ def test_without_a_fault_the_faults_are_listed(capsys):
         (["ddp", "no-sync", "--predict", "5"], "--predict 5 is not one of 1 to 4"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_one(argv, message, capsys):
-    assert main(argv) == 1
+def test_a_mistake_is_one_line_and_status_two(argv, message, capsys):
+    assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err

@@ -306,7 +306,7 @@ def test_what_no_lab_has_is_said(capsys, arguments, message):
 )
 def test_a_measurement_that_cannot_be_is_refused(tmp_path, arguments, message):
     ran = run_process("lab", "02", "--run", *arguments, "--folder", str(tmp_path))
-    assert ran.code == 1
+    assert ran.code == 2
     assert message in ran.err
     assert list(tmp_path.iterdir()) == []
 
