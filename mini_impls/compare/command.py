@@ -26,7 +26,7 @@ from mini_impls.run_metrics import summarize
 from mini_impls.run_table import table
 from mini_impls.run_trace import check_target, write
 from readerkit.app.folders import is_own
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_words import say_of_records
 from readerkit.app.library import open_library
 from readerkit.app.records import record_path, records_folder
 from readerkit.content.book import Book
@@ -137,7 +137,7 @@ def report(record: Record, book: Book, language: str) -> str:
         other = book.reason_in(name, why, SPANISH)
         return other if other not in ("", why) else f"[en] {why}"
 
-    return render(record, screen_width(), mirror, say_in(language), give)
+    return render(record, screen_width(), mirror, say_of_records(language), give)
 
 
 def _marked(mirror: Mirror, other: Mirror) -> Mirror:

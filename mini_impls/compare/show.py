@@ -21,7 +21,6 @@ from readerkit.evidence.purposes import purposes
 from readerkit.evidence.record import PipelineRecord, RankEvents, Record, Verdict
 from readerkit.model.language import Say, english
 from readerkit.wording.next_command import typed
-from readerkit.wording.numbers import counted
 
 WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
 LIMITS = {
@@ -49,19 +48,21 @@ def render(
     """
     verdict = _verdict(record, width, say, give)
     parts = [
-        "\n".join(_head(record, width)),
-        _section("verdict", verdict),
-        _section("what was compared", _quantities(record.verdicts, width)),
-        *_jobs(record, width, mirror),
+        "\n".join(_head(record, width, say)),
+        _section(say("verdict"), verdict),
+        _section(say("what was compared"), _quantities(record.verdicts, width, say)),
+        *_jobs(record, width, mirror, say),
         *_steps(record, width, say, give),
-        _section("sent in one step", _totals(record, width)),
-        _section("kept between steps", _held(record, width)),
-        _section("most tensor bytes alive in a step", _peaks(record, width)),
-        _section("seconds a step", _times(record, width)),
+        _section(say("sent in one step"), _totals(record, width, say)),
+        _section(say("kept between steps"), _held(record, width, say)),
+        _section(say("most tensor bytes alive in a step"), _peaks(record, width, say)),
+        _section(say("seconds a step"), _times(record, width, say)),
     ]
     if record.pipeline is not None:
-        parts.append(_section("pipeline", _pipeline(record.pipeline, width)))
-    parts.append(_section("lines that ran, in set-up and by step", _lit(record, width)))
+        bars = _pipeline(record.pipeline, width, say)
+        parts.append(_section(say("pipeline"), bars))
+    lit = _lit(record, width, say)
+    parts.append(_section(say("lines that ran, in set-up and by step"), lit))
     parts.append(
         "\n".join(_conclusion(record, width, say, give))
     )  # at hand, where reading ends
@@ -83,7 +84,8 @@ def _conclusion(record: Record, width: int, say: Say, give: Give) -> Iterator[st
     """Yield what happened, as the site says it."""
     found = Conclusion.of(record)
     first, *more = say_conclusion(found, say)
-    sides = f"{record.mini} beside {record.upstream}"
+    sides = say("{mini} beside {upstream}")
+    sides = sides.format(mini=record.mini, upstream=record.upstream)
     yield from _wrapped(f"{sides} {MARKS[found.kind]} {first}", width)
     if found.trap:
         note = typed("annotate", found.trap.note)
@@ -109,28 +111,33 @@ def _verdict(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
         known = worst.get(each.what, order[0])
         worst[each.what] = max(known, each.state, key=order.index)
     states = Counter(worst.values())
-    counts = ", ".join(f"{states[state]} {word}" for state, word in WORDS.items())
-    yield from _wrapped(f"{len(worst)} quantities: {counts}", width)
+    counts = ", ".join(f"{states[state]} {say(word)}" for state, word in WORDS.items())
+    yield from _wrapped(f"{len(worst)} {say('quantities')}: {counts}", width)
     for kind, word in LIMITS.items():
         told = "; ".join(
-            f"{each.what} ({each.why})" if each.why else each.what
+            f"{say(each.what)} ({say(each.why)})" if each.why else say(each.what)
             for each in record.limits
             if each.kind == kind
         )
         if told:
-            yield from _wrapped(f"{word}: {told}", width)
+            yield from _wrapped(f"{say(word)}: {told}", width)
 
 
-def _head(record: Record, width: int) -> Iterator[str]:
+def _head(record: Record, width: int, say: Say) -> Iterator[str]:
     pins = ", ".join(f"{name} {pin[:12]}" for name, pin in record.pins.items())
     where = ", ".join(f"{key} {value}" for key, value in record.environment.items())
     what = ", ".join(f"{key} {value}" for key, value in record.versions.items())
-    yield from _wrapped(
-        f"{record.mini} beside {record.upstream}, {record.world_size} ranks on "
-        f"{record.backend}, {record.steps} steps",
-        width,
+    work = say("{mini} beside {upstream}, {ranks} ranks on {backend}, {steps} steps")
+    work = work.format(
+        mini=record.mini,
+        upstream=record.upstream,
+        ranks=record.world_size,
+        backend=record.backend,
+        steps=record.steps,
     )
-    yield from _wrapped(f"made {record.made} UTC with {pins}; {what}; {where}", width)
+    yield from _wrapped(work, width)
+    made = say("made {moment} UTC with {pins}").format(moment=record.made, pins=pins)
+    yield from _wrapped(f"{made}; {what}; {where}", width)
     for shim in record.shims:
         yield from _wrapped(f"shim {shim.name}: {shim.reason}", width)
 
@@ -138,7 +145,7 @@ def _head(record: Record, width: int) -> Iterator[str]:
 # --- 2. what it rests on ---
 
 
-def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
+def _quantities(verdicts: Sequence[Verdict], width: int, say: Say) -> Iterator[str]:
     """Yield each quantity once for all ranks that see the same, and its tolerance.
 
     Why some differ, the verdict has said.
@@ -148,28 +155,31 @@ def _quantities(verdicts: Sequence[Verdict], width: int) -> Iterator[str]:
     reasons: dict[str, None] = {}
     for v in verdicts:
         numbers = map(_number, (v.mini, v.upstream, v.difference, v.tolerance))
-        key = (MARKS[v.state], *numbers, v.what)
+        key = (MARKS[v.state], *numbers, say(v.what))
         same.setdefault(key, []).extend(() if v.rank is None else (v.rank,))
         if v.state == "agree" and v.tolerance:
-            reasons[f"= {_number(v.tolerance)} allowed: {v.reason}"] = None
-    rows: list[tuple[str, ...]] = [("", "mini", "upstream", "apart", "allowed", "what")]
+            allowed = f"= {_number(v.tolerance)} {say('allowed')}"
+            reasons[f"{allowed}: {say(v.reason)}"] = None
+    heads = ("mini", "upstream", "apart", "allowed", "what")
+    rows: list[tuple[str, ...]] = [("", *map(say, heads))]
     for key, of_ranks in same.items():
         on = "" if set(of_ranks) in (set(), ranks) else f"rank {_ranks(of_ranks)}: "
         rows.append((*key[:-1], on + key[-1]))
     yield from _table(rows, width, right=(1, 2, 3, 4))
-    yield from _wrapped(LEGEND, width)
+    yield from _wrapped(say(LEGEND), width)
     for reason in reasons:
         yield from _wrapped(reason, width)
 
 
-def _jobs(record: Record, width: int, mirror: Mirror | None) -> Iterator[str]:
+def _jobs(record: Record, width: int, mirror: Mirror | None, say: Say) -> Iterator[str]:
     """Yield what the calls of both sides are for, where some have no partner."""
     if mirror is None or not Conclusion.of(record).has_calls_alone:
         return
     lines: list[str] = []
     for job in purposes(record, mirror):
-        title = mirror.sections[job.section - 1].title if job.section else "other"
-        same = "as many bytes" if job.is_as_many_bytes else "other bytes"
+        title = mirror.sections[job.section - 1].title if job.section else say("other")
+        as_many = job.is_as_many_bytes
+        same = say("as many bytes") if as_many else say("other bytes")
         lines += _wrapped(f"{title} ({same})", width)
         rows = [
             (f"  {side}", each.phase, f"{each.count:,} x", each.op, _number(each.bytes))
@@ -177,7 +187,7 @@ def _jobs(record: Record, width: int, mirror: Mirror | None) -> Iterator[str]:
             for each in calls
         ]
         lines += _table(rows, width, right=(2,))
-    yield _section("what the calls are for", lines)
+    yield _section(say("what the calls are for"), lines)
 
 
 def _steps(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
@@ -187,13 +197,18 @@ def _steps(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
         rows = tuple(events(rank, width, say, give))
         same.setdefault(rows, []).append(rank)
     for rows, ranks in same.items():
-        word, each = ("rank", "") if len(ranks) == 1 else ("ranks", " on each")
-        on = _ranks([rank.rank for rank in ranks])
-        found = counted(len(ranks[0].matches), "event") + each
-        yield _section(f"step {record.traced_step} on {word} {on}: {found}", rows)
+        title = "step {step} on rank {ranks}, events: {count}"
+        if len(ranks) > 1:
+            title = "step {step} on ranks {ranks}, events of each: {count}"
+        told = say(title).format(
+            step=record.traced_step,
+            ranks=_ranks([rank.rank for rank in ranks]),
+            count=f"{len(ranks[0].matches):,}",
+        )
+        yield _section(told, rows)
 
 
-def _totals(record: Record, width: int) -> Iterator[str]:
+def _totals(record: Record, width: int, say: Say) -> Iterator[str]:
     head = ("ranks", "side", "operation", "calls", "payload", "formula", "algorithm")
     rows = [
         (
@@ -209,26 +224,29 @@ def _totals(record: Record, width: int) -> Iterator[str]:
         )
         for t in record.totals
     ]
-    yield from _table([head, *_by_ranks(rows)], width, right=(3, 4, 5, 6))
+    heads = [*map(say, head)]
+    yield from _table([heads, *_by_ranks(rows)], width, right=(3, 4, 5, 6))
     if record.wire:
         wire = [
             (w.rank, (w.side, f"{w.bytes:,}", _number(w.expected_bytes)))
             for w in record.wire
         ]
         titles = ("ranks", "side", "bytes to sockets", "due by gloo's algorithms")
-        yield from _table([titles, *_by_ranks(wire)], width, right=(2,))
+        heads = [*map(say, titles)]
+        yield from _table([heads, *_by_ranks(wire)], width, right=(2,))
 
 
-def _held(record: Record, width: int) -> list[str]:
+def _held(record: Record, width: int, say: Say) -> list[str]:
+    due = say("none is due")
     rows = [
-        (h.rank, (h.side, h.category, f"{h.bytes:,}", h.formula or "none is due"))
+        (h.rank, (h.side, say(h.category), f"{h.bytes:,}", h.formula or due))
         for h in record.held
     ]
     head = ("ranks", "side", "", "bytes", "formula")
-    return _table([head, *_by_ranks(rows)], width, right=(3,))
+    return _table([[*map(say, head)], *_by_ranks(rows)], width, right=(3,))
 
 
-def _peaks(record: Record, width: int) -> list[str]:
+def _peaks(record: Record, width: int, say: Say) -> list[str]:
     rows = [
         (
             p.rank,
@@ -236,35 +254,42 @@ def _peaks(record: Record, width: int) -> list[str]:
                 p.side,
                 f"{p.bytes:,}",
                 p.phase,
-                ", ".join(f"{name} {n:,}" for name, n in p.categories.items()),
+                ", ".join(f"{say(name)} {n:,}" for name, n in p.categories.items()),
             ),
         )
         for p in record.peaks
     ]
     head = ("ranks", "side", "bytes", "in", "of")
-    return _table([head, *_by_ranks(rows)], width, right=(2,))
+    return _table([[*map(say, head)], *_by_ranks(rows)], width, right=(2,))
 
 
-def _times(record: Record, width: int) -> list[str]:
-    rows = [("rank", "mini", "upstream", "ratio", "of minima", "medians of")]
+def _times(record: Record, width: int, say: Say) -> list[str]:
+    head = ("rank", "mini", "upstream", "ratio", "of minima", "medians of")
+    rows: list[Sequence[str]] = [[*map(say, head)]]
     for t in record.times:
         mini, upstream = median(t.mini), median(t.upstream)
         least = min(t.mini) / min(t.upstream)
         numbers = (f"{mini:.4f}", f"{upstream:.4f}", f"{mini / upstream:.2f}")
-        rows.append((f"{t.rank}", *numbers, f"{least:.2f}", f"{len(t.mini)} steps"))
+        rows.append(
+            (f"{t.rank}", *numbers, f"{least:.2f}", f"{len(t.mini)} {say('steps')}")
+        )
     return _table(rows, width, right=(1, 2, 3, 4))
 
 
-def _pipeline(pipeline: PipelineRecord, width: int) -> Iterator[str]:
-    yield from _wrapped(
-        f"{pipeline.schedule}: {pipeline.stages} stages, {pipeline.microbatches} "
-        f"microbatches; bubble by {pipeline.formula} = {pipeline.formula_bubble:.2%}",
-        width,
+def _pipeline(pipeline: PipelineRecord, width: int, say: Say) -> Iterator[str]:
+    sizes = say("{stages} stages, {count} microbatches; bubble by {formula} = {bubble}")
+    sizes = sizes.format(
+        stages=pipeline.stages,
+        count=pipeline.microbatches,
+        formula=pipeline.formula,
+        bubble=f"{pipeline.formula_bubble:.2%}",
     )
+    yield from _wrapped(f"{pipeline.schedule}: {sizes}", width)
+    told = say("bubble {bubble} on unit costs, from the order it ran in")
     for side, bubble in pipeline.bubble.items():
-        yield f"{side}: bubble {bubble:.2%} on unit costs, from the order it ran in"
+        yield f"{side}: {told.format(bubble=f'{bubble:.2%}')}"
     if pipeline.illustrative:
-        yield "more ranks than cores: the chart shows the order, not the time"
+        yield say("more ranks than cores: the chart shows the order, not the time")
     room, end = max(width - 18, LEAST), max(bar.end_s for bar in pipeline.bars)
     for side, rank in dict.fromkeys((bar.side, bar.rank) for bar in pipeline.bars):
         cells = [" "] * room
@@ -277,10 +302,10 @@ def _pipeline(pipeline: PipelineRecord, width: int) -> Iterator[str]:
         yield f"{side:8} rank {rank} |{''.join(cells)}|"
 
 
-def _lit(record: Record, width: int) -> list[str]:
+def _lit(record: Record, width: int, say: Say) -> list[str]:
     watched = range(record.watched_steps)
     room = width - 7 - 5 * len(watched)
-    rows = [("setup", *map(str, watched), "file")]
+    rows = [(say("setup"), *map(str, watched), say("file"))]
     for lit in record.lit:
         ran = [line_numbers(lit.setup), *map(lit.in_step, watched)]
         place = fitted(lit.path, room if room >= LEAST_PATH else width - 4)

@@ -52,15 +52,15 @@ def events(
                 mark = f"{MARKS[match.state]} {side}"
                 rows.append((mark, *_event(event, counts)))
     ready = ("ready",) if counts else ()
-    head = ("", "operation", "bytes", "at", *ready, "hides", "call site")
-    yield from _columns([head, *rows], width)
+    head = ("operation", "bytes", "at", *ready, "hides", "call site")
+    yield from _columns([("", *map(say, head)), *rows], width)
     for line in (LEGEND, *COLUMNS):
         if counts or not line.startswith("ready"):
-            yield from wrap(line, width, subsequent_indent="  ")
+            yield from wrap(say(line), width, subsequent_indent="  ")
     named = zip(("group", "dtype"), common, strict=True)
     same = [f"{name} {one}" for name, (one, *rest) in named if not rest]
     if same:
-        said = f"every call: {', '.join(same)}"
+        said = f"{say('every call')}: {', '.join(same)}"
         yield from wrap(said, width, subsequent_indent="  ")
     yield from _reasons(rank, width, say, give)
 

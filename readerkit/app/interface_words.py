@@ -81,6 +81,17 @@ def say_of_estimates(language: str | None) -> Say:
     )
 
 
+@cache
+def say_of_records(language: str | None) -> Say:
+    """Return what says in a language the terminal's phrases and what records tell."""
+    if language != SPANISH:
+        return english
+    words, other = read_words(), say_in(language)
+    return lambda text: (
+        words.all.get(text) or in_parts(text, words.records) or other(text)
+    )
+
+
 def known_language(language: str | None, library: Library) -> str:
     """Return a language of this book; English where none is named.
 

@@ -9,7 +9,7 @@ from test_records import RECORD
 
 from mini_impls.compare.command import report
 from mini_impls.compare.show import render
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_words import say_in, say_of_records
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import EventMatch, Record, Verdict
 from tests.content.test_annotations import library
@@ -40,11 +40,11 @@ def test_the_verdict_and_every_reason_are_said_as_on_the_site(path):
 
 
 def test_a_table_of_several_ranks_says_how_many_events_each_has():
-    assert f"--- step {RECORD.traced_step} on rank 0: 1 event ---" in render(RECORD)
+    assert f"--- step {RECORD.traced_step} on rank 0, events: 1 ---" in render(RECORD)
     path = next(path for path in PATHS if path.stem == "ddp_torch")
     record = Record.parse(path.read_text("utf-8"), path.name)
     [(ranks, on_each)] = re.findall(
-        r"on ranks (.+): (\d+) events on each", render(record)
+        r"on ranks (.+), events of each: (\d+)", render(record)
     )
     assert len(record.events) * int(on_each) == Conclusion.of(record).events, ranks
 
@@ -55,6 +55,19 @@ def test_the_verdict_speaks_spanish():
     said = "Una trampa: aquí la pérdida del original está mal."
     assert " ".join(text.split()).count(said) == 2
     assert "- 22 eventos: " in text
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_headings_and_quantities_speak_spanish_too(path):
+    record = Record.parse(path.read_text("utf-8"), path.name)
+    english = render(record).splitlines()
+    spanish = render(record, say=say_of_records("es")).splitlines()
+    headings = [
+        {r for r in each if r.startswith("--- ")} for each in (english, spanish)
+    ]
+    assert {*headings[0]} & {*headings[1]} <= {"--- pipeline ---"}
+    told = {each.what for each in record.verdicts} - {"bubble"}
+    assert not [what for what in told if what == say_of_records("es")(what)]
 
 
 @pytest.mark.parametrize("name", ["zero_fully_shard_stage2", "interleaved_freed"])
