@@ -252,6 +252,13 @@ def test_a_disk_that_takes_no_more_is_the_fault_of_no_line(tmp_path, number, is_
     assert ("\n" not in said) == is_full
 
 
+def test_a_rank_that_lost_one_that_had_returned_has_waited_in_vain(tmp_path):
+    failures.write_report(tmp_path, 0, RuntimeError("Connection closed by peer"))
+    (tmp_path / "1.done").touch()
+    found = failures.explain(tmp_path, 2, codes={})
+    assert found.hung and found.missing == {1}
+
+
 @pytest.mark.slow
 def test_the_longest_timeout_does_not_overflow():
     values = launch.run(sum_of_ranks, (10,), world_size=2, timeout_s=limits.LONGEST_S)

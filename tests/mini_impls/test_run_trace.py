@@ -20,6 +20,7 @@ from mini_impls.run_metrics import (
     within,
     without,
 )
+from mini_impls.run_trace import merge
 from tests.helpers import ROOT
 
 RUN = [sys.executable, "-m", "readerkit", "run"]
@@ -73,6 +74,15 @@ def test_on_a_gpu_kernels_tell_what_runs_and_what_is_sent():
     [found] = summarize(rank.trace).parts.values()
     assert found.computing_s == pytest.approx(30e-6)
     assert found.hidden_s == found.exposed_s == pytest.approx(10e-6)
+
+
+def test_times_count_from_whichever_rank_began_first():
+    traces = [
+        RankTrace(rank, [event("step 0", 0, 1)], base_ns, 1, {}, {}, 1.0)
+        for rank, base_ns in enumerate([5_000, 2_000])
+    ]
+    drawn = merge(traces)["traceEvents"]
+    assert [e["ts"] for e in drawn if e["ph"] == "X"] == [3.0, 0.0]
 
 
 @pytest.fixture(scope="module")
