@@ -151,7 +151,7 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
     ],
 )
 def test_what_cannot_be_shown_is_one_line(capfd, name, argv, message):
-    assert import_module(f"mini_impls.demos.{name}").main(argv) == 1
+    assert import_module(f"mini_impls.demos.{name}").main(argv) == 2
     captured = capfd.readouterr()
     assert captured.out == ""
     assert message in captured.err

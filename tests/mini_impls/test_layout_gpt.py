@@ -291,7 +291,7 @@ def shown(rank, args):
     ],
 )
 def test_the_demo_refuses_in_one_line(capfd, argv, said):
-    assert demo.main(argv) == 1
+    assert demo.main(argv) == 2
     captured = capfd.readouterr()
     assert captured.out == "" and said in captured.err
     assert captured.err.count("\n") == 1
