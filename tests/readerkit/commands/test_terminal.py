@@ -176,7 +176,7 @@ def first_build(folder: Path) -> Case:
 
 def lab(folder: Path) -> Case:
     """It asks for guesses, and measures then."""
-    options = ("--rounds", "100000", "--folder", str(folder))
+    options = ("--rounds", "10000", "--folder", str(folder))
     return Case(
         ("lab", "01", "--run", *options),
         "times one of 256 B",
