@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from readerkit.errors import WrongUseError
+from readerkit.wording.fold import fitting
 
 LONGEST_S = 365 * 24 * 3600.0
 """The longest timeout: far beyond it clocks overflow, in Python and in the store."""
@@ -25,18 +25,9 @@ def check_timeout(timeout_s: float) -> None:
         raise ValueError(f"--timeout {timeout_s} is above {LONGEST_S:.0f}, a year")
 
 
-def folded(text: str, stream: TextIO) -> str:
-    """Return text whose words stay whole on the terminal that a stream may be."""
-    if not stream.isatty():
-        return text
-    from readerkit.wording.fold import fold  # few see it: click is not imported for all
-
-    return fold(text, shutil.get_terminal_size().columns)
-
-
 def complain(program: str, error: Exception) -> int:
     """Say what is wrong; return the exit status: 2 for what was typed, else 1."""
-    print(folded(f"{program}: {error}", sys.stderr), file=sys.stderr)
+    print(fitting(f"{program}: {error}", sys.stderr), file=sys.stderr)
     return 2 if isinstance(error, ValueError | WrongUseError) else 1
 
 
@@ -70,7 +61,7 @@ class Options(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with what was typed, and end."""
         text = f"{self.format_usage()}{self.prog}: error: {message}\n"
-        self.exit(2, folded(text, sys.stderr))
+        self.exit(2, fitting(text, sys.stderr))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -1,6 +1,5 @@
 """The command: from its arguments to the table, or the record, and the exit status."""
 
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +38,7 @@ from readerkit.system.garbage import kept
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
+from readerkit.wording.fold import screen_columns
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -151,4 +151,4 @@ def _marked(mirror: Mirror, other: Mirror) -> Mirror:
 
 def screen_width() -> int:
     """Return how wide the terminal is; 80 columns where there is none."""
-    return max(shutil.get_terminal_size().columns, 40) if sys.stdout.isatty() else 80
+    return max(screen_columns(), 40) if sys.stdout.isatty() else 80

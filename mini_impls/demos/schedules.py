@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 
-from mini_impls.limits import Options, complain, folded
+from mini_impls.limits import Options, complain
 from mini_impls.schedules import SCHEDULES, get_orders
 from mini_impls.timeline import (
     draw,
@@ -17,6 +16,7 @@ from mini_impls.timeline import (
     get_timeline,
 )
 from readerkit.system.output import OutputError, printing
+from readerkit.wording.fold import fitting, screen_columns
 from readerkit.wording.grid_blocks import in_blocks
 
 MOST_FORWARDS = 100_000
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         head = f"{schedule}: p={args.world} m={args.microbatches} v={v}"
         try:
             with printing():
-                print(folded(f"{head}\n{text}\n", sys.stdout))
+                print(fitting(f"{head}\n{text}\n", sys.stdout))
         except OutputError as error:
             return complain(parser.prog, error)
     return 0
@@ -75,7 +75,7 @@ def describe(
     held = " ".join(str(get_peak_in_flight(order)) for order in orders)
     grid = draw(timeline, world_size)
     if sys.stdout.isatty():
-        grid = in_blocks(grid, shutil.get_terminal_size().columns)
+        grid = in_blocks(grid, screen_columns())
     return f"""{grid}
   bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
   bubble of all time   {float(total):.2%}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option
-from readerkit.terminal.folded import tell
+from readerkit.terminal.folded import fitting, tell
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
 
@@ -60,7 +59,6 @@ def start(book: Path | None) -> None:
     from readerkit.content.resolved_notes import resolve_notes
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.note import note_above, note_page
-    from readerkit.wording.fold import fold
 
     library = open_library(book)
     notes = library.book.annotations
@@ -77,8 +75,7 @@ def start(book: Path | None) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         tell(above)
         # The site folds the answer away too: decided first, it is remembered.
-        asked = _DECIDE if introduction else _READ
-        asked = fold(asked, shutil.get_terminal_size().columns)
+        asked = fitting(_DECIDE if introduction else _READ, sys.stdout)
         said = click.prompt(asked, default="", show_default=False, prompt_suffix=" ")
         if said.strip().lower() not in ("q", "quit"):
             show_paged(f"\n{below}")

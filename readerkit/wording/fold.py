@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-import click
-
 LEAST_COLUMNS = 20
 ROOM = 24
 """The width of a column in which text may go on below itself."""
@@ -51,6 +49,8 @@ def fold(text: str, columns: int) -> str:
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
+    import click  # for what is folded alone: ranks and pipes do without
+
     plain = click.unstyle(line)
     if len(plain) <= columns:
         yield line

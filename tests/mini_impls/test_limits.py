@@ -56,3 +56,12 @@ def test_schedules_and_complaints_fit_a_narrow_terminal(columns, asked):
     if not asked:  # ranks stand below one another, in each block of columns
         grid = [row.partition(" | ")[0] for row in rows if " | " in row]
         assert grid == [f"rank {n % 4}" for n in range(len(grid))]
+
+
+@pytest.mark.parametrize("asked", ["--bogus --more-of-what-is-none", "--world 0"])
+def test_a_complaint_fits_its_own_terminal_wherever_the_output_goes(asked):
+    command = f"{sys.executable} -m readerkit run schedules {asked} >/dev/null"
+    with Terminal("sh", "-c", command, columns=30) as terminal:
+        assert terminal.close() == 2
+        rows = terminal.shown.splitlines()
+    assert len(rows) > 1 and max(map(len, rows)) <= 30
