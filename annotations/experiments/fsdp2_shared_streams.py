@@ -1,4 +1,4 @@
-"""Whether two roots, the second fed by the first, get through backward with streams shared or not."""
+"""Whether two roots get through backward, with streams of their own and shared."""
 
 import json
 
