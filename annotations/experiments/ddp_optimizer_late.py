@@ -1,4 +1,4 @@
-"""What each rank's weight becomes if its optimizer in backward came after the first forward."""
+"""What weights become if their optimizer in backward came after the first forward."""
 
 import json
 
