@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
@@ -46,6 +47,8 @@ class CheckResult:
     """None where it cannot be made here."""
     told: str = ""
     """What was measured instead, how the run failed, or why it was left out."""
+    command: str = ""
+    """Of readerkit, with which the check can be made by itself."""
 
 
 def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckResult]:
@@ -100,9 +103,10 @@ def _differences(
 
 def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckResult:
     """Run the comparison with the reader's file in the mini's place."""
-    says = f"it does what upstream does: compare {exercise.mini}"
+    says, command = "it does what upstream does", f"compare {exercise.mini}"
+    result = partial(CheckResult, says, command=command)
     if not launch.can_fork("gloo"):  # a rank that imports anew has the mini's own
-        return CheckResult(says, None, "left out: ranks are not forked on this system")
+        return result(None, "left out: ranks are not forked on this system")
     install(path)
     # Not before: they import the mini.
     from mini_impls.compare.known import find
@@ -119,15 +123,15 @@ def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckRe
             timeout_s=timeout_s,
         )
     except RankFailedError as error:
-        return CheckResult(says, False, _said(error, path))
+        return result(False, _said(error, path))
     except ReaderkitError as error:
-        return CheckResult(says, None, f"left out: {error}")
+        return result(None, f"left out: {error}")
     assert record is not None
     off = [line for line in record.verdicts if line.state == "differ"]
     told = "; ".join(
         f"{line.what}: mini {line.mini}, upstream {line.upstream}" for line in off
     )
-    return CheckResult(says, record.agrees, told)
+    return result(record.agrees, told)
 
 
 def _said(failure: RankFailedError, path: Path) -> str:

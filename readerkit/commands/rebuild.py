@@ -256,9 +256,9 @@ def _graded(
         print_json({"passed": is_solved, "of": there_are, "checks": results})
         return is_solved
     for result in results:
-        says, *more = result["says"].split(": ")
-        verdict = say(_VERDICTS[result["passed"]])
-        tell(f"{verdict:3}  {': '.join([say(says), *more])}")
+        verdict, says = say(_VERDICTS[result["passed"]]), say(result["says"])
+        command = f": {result['command']}" if result["command"] else ""
+        tell(f"{verdict:3}  {says}{command}")
         for line in result["told"].splitlines():
             tell(f"     {line}")
     if is_solved:

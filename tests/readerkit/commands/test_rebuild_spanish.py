@@ -70,9 +70,13 @@ def test_the_list_and_the_hints_are_in_spanish(capsys):
 
 def test_what_a_grading_found_is_in_spanish(capsys, monkeypatch):
     def results(*_: object) -> list[dict]:
-        says = {"it runs to its end": True, "the ranks stay one model": True}
-        says["it does what upstream does: compare ddp"] = None
-        return [{"says": s, "passed": p, "told": ""} for s, p in says.items()]
+        rows = (
+            ("it runs to its end", True, ""),
+            ("the ranks stay one model", True, ""),
+            ("it does what upstream does", None, "compare ddp"),
+        )
+        names = ("says", "passed", "command")
+        return [{"told": "", **dict(zip(names, row, strict=True))} for row in rows]
 
     monkeypatch.setattr(rebuild, "_run", results)
     with pytest.raises(SystemExit) as ended:
