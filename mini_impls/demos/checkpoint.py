@@ -1,11 +1,12 @@
 """Training that is saved while it goes on, and resumed in another layout."""
 
 import argparse
+import contextlib
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mini_impls.checkpoint_async import (
 )
 from mini_impls.checkpoint_plan import HeldTensor, TensorBox
 from mini_impls.demos.training import train_alone
+from mini_impls.failures import FULL
 from mini_impls.model import Batch, GPTConfig, build_model, compute_loss, shard_batch
 
 LAYOUTS = {"rows": 0, "columns": -1}
@@ -150,10 +152,12 @@ def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
         for step in range(done, stop):
             with rank.recorder.step(reference.batches[step][0].numel()):
                 loss = training.step(reference.batches[step])
-            checkpointer.save(step + 1, training.state(), {"step": step + 1})
+            with blaming_a_full_disk(root, bytes_in_all(training), saving):
+                checkpointer.save(step + 1, training.state(), {"step": step + 1})
             alone = reference.losses[step]
             rank.say(f"step {step}: loss {loss:.4f}, one process {alone:.4f}")
-        checkpointer.close()
+        with blaming_a_full_disk(root, bytes_in_all(training), saving):
+            checkpointer.close()
         dist.barrier(rank.group)  # until all have written
         say_what_was_written(rank, training, root)
     want = dict(reference.model.named_parameters())
@@ -166,18 +170,60 @@ def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
     )
 
 
+def bytes_in_all(training: ShardedTraining) -> int:
+    """Return how many bytes the tensors of a checkpoint have, whoever writes them."""
+    items = training.state().values()
+    return sum(math.prod(item.size) * item.data.element_size() for item in items)
+
+
+@contextlib.contextmanager
+def blaming_a_full_disk(
+    root: Path, size: int, group: dist.ProcessGroup
+) -> Iterator[None]:
+    """Raise OSError where a save fails and the disk has no room for a checkpoint.
+
+    Of what a rank raises in a save the others are told the text alone: so all of them
+    try the disk, and each raises what one of them met.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        met = [0] * group.size()
+        dist.all_gather_object(met, try_disk(root, size), group=group)
+        if number := max(met):
+            raise OSError(number, os.strerror(number), str(root)) from error
+        raise
+
+
+def try_disk(root: Path, size: int) -> int:
+    """Return the error by which a disk does not take so many bytes; 0 if it does."""
+    try:
+        with tempfile.TemporaryFile(dir=existing(root)) as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno if error.errno in FULL else 0
+    return 0
+
+
+def existing(path: Path) -> Path:
+    """Return a path, or the nearest above it that there is."""
+    return next(each for each in (path, *path.absolute().parents) if each.exists())
+
+
 def say_what_was_written(
     rank: launch.Rank, training: ShardedTraining, root: Path
 ) -> None:
     """Say what each rank wrote, of what it holds, and that in all it is one state."""
     newest = root / NAMED.format(saved_steps(root)[-1])
-    state = training.state().values()
-    held = sum(item.data.numel() * item.data.element_size() for item in state)
-    due = sum(math.prod(item.size) * item.data.element_size() for item in state)
+    items = training.state().values()
+    held = sum(item.data.numel() * item.data.element_size() for item in items)
     files = {path.name: path.stat().st_size for path in newest.glob("rank-*.bin")}
     mine = files.get(f"rank-{rank.rank:05}.bin", 0)
     rank.say_each(f"{newest.name}: wrote {mine} bytes of {held} held")
-    rank.say(f"{newest.name}: all ranks wrote {sum(files.values())} (formula {due})")
+    wrote, due = sum(files.values()), bytes_in_all(training)
+    rank.say(f"{newest.name}: all ranks wrote {wrote} (formula {due})")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -186,9 +232,7 @@ def check(args: argparse.Namespace) -> None:
         raise ValueError(f"--steps {args.steps}: at least 2, resumed half-way")
     if not args.directory:
         return
-    there = Path(args.directory).absolute()
-    while not there.exists():
-        there = there.parent
+    there = existing(Path(args.directory).absolute())
     if not there.is_dir() or not os.access(there, os.W_OK):
         why = "cannot be written" if there.is_dir() else "is no folder"
         raise ValueError(f"--directory {args.directory}: {there} {why}")

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -41,6 +42,8 @@ from mini_impls.demos import checkpoint as demo
 from mini_impls.demos.checkpoint import ShardedTraining
 from mini_impls.model import GPTConfig, make_batch
 from mini_impls.traffic import CollectiveCounter
+from tests.helpers import ROOT
+from tests.readerkit.upstreams.full_disk import on_full_disk
 
 CONFIG = GPTConfig(  # 17 and 7: cut unevenly
     vocab_size=17, hidden_size=16, ffn_hidden_size=7, max_sequence_length=5
@@ -720,3 +723,20 @@ def test_the_demo_resumes_where_it_was_left(pool2, tmp_path):
     again = pool2.run(run_demo, tmp_path, 6)[0]
     assert "resumed on rows at step 2" in again and "step 0" not in again
     assert "parameter 0.0e+00" in again
+
+
+def test_a_disk_that_takes_no_more_is_one_line_and_leaves_no_checkpoint(tmp_path):
+    run = f"{sys.executable} -m mini_impls.checkpoint --steps 2 --directory run"
+    script = f"cd $0; {run}; echo $?; ls run"
+    ended = subprocess.run(
+        [*on_full_disk(tmp_path, kib=1024), "sh", "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    status, *there = ended.stdout.splitlines()[1:]  # below the one step's loss
+    assert status == "1"
+    assert there == ["step-00000001.part"]  # a name that nothing loads
+    told = r".* rank \d failed first: OSError: \[Errno \d+\] .*: 'run'\n"
+    assert re.fullmatch(told, ended.stderr)
