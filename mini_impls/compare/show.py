@@ -22,7 +22,14 @@ from readerkit.evidence.record import PipelineRecord, RankEvents, Record, Verdic
 from readerkit.model.language import Say, english
 from readerkit.wording.next_command import typed
 
-WORDS = {"agree": "agree", "explained": "differ for a known reason", "differ": "differ"}
+COUNTS = {
+    "agree": ("1 agrees", "{count} agree"),
+    "explained": (
+        "1 differs for a known reason",
+        "{count} differ for a known reason",
+    ),
+    "differ": ("1 differs", "{count} differ"),
+}
 LIMITS = {
     "unseen": "not seen",
     "uncovered": "not in this work",
@@ -105,13 +112,16 @@ def _verdict(record: Record, width: int, say: Say, give: Give) -> Iterator[str]:
             why = give(reason.mirror, why)
             given = f" ({say('mirror {name}').format(name=reason.mirror)})"
         yield from _wrapped(f"- {say_reason(reason, say)}: {why}{given}", width)
-    order = list(WORDS)
+    order = list(COUNTS)
     worst: dict[str, str] = {}
     for each in record.verdicts:
         known = worst.get(each.what, order[0])
         worst[each.what] = max(known, each.state, key=order.index)
     states = Counter(worst.values())
-    counts = ", ".join(f"{states[state]} {say(word)}" for state, word in WORDS.items())
+    counts = ", ".join(
+        say(one if states[state] == 1 else many).format(count=states[state])
+        for state, (one, many) in COUNTS.items()
+    )
     yield from _wrapped(f"{len(worst)} {say('quantities')}: {counts}", width)
     for kind, word in LIMITS.items():
         told = "; ".join(

@@ -23,6 +23,7 @@ from readerkit.render.note_view import console, on_page
 from readerkit.render.terminal_code import code_lines
 from readerkit.terminal.folded import tell
 from readerkit.wording.next_command import typed
+from readerkit.wording.numbers import counted
 
 MAX_GUARD_LINES = 12
 
@@ -164,8 +165,8 @@ def _show_lines(
     width = screen.width if screen.is_terminal else None
     click.echo(on_page(screen, code_lines(source, shown, width)), nl=False)
     if last < span.last:
-        left = "    " + say("… {count} more lines").format(count=span.last - last)
-        tell(click.style(left, dim=True))
+        more = counted(span.last - last, say("more line"), say("more lines"))
+        tell(click.style(f"    … {more}", dim=True))
 
 
 def measured(result: Result, say: Say = english) -> str:

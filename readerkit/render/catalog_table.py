@@ -83,7 +83,9 @@ def price_table(
     """Yield lines of so many columns: each price with its age, and who says so."""
     for row in prices:
         doubt = "; " + say("unconfirmed: one source") if row["unconfirmed"] else ""
-        age = say("{count} days old").format(count=row["age_days"])
+        days = row["age_days"]
+        many = say("{count} days old").format(count=days)
+        age = say("1 day old") if days == 1 else many
         what = f"{row['gpu']:<12}{row['vendor']}, {row['terms']}"
         yield f"{what:<44}${row['usd_per_hour']:.2f} {say('an hour')}"
         yield f"    {row['dated']}, {age}{doubt}"

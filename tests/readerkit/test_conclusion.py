@@ -59,8 +59,8 @@ def of(*matches, lines=(), unseen=0):
                 "mini, 2 in the mini alone."
             ],
             [
-                "4 de 8 eventos idénticos, 4 explicados: 2 el mini espera más, "
-                "2 solo en el mini."
+                "4 de 8 eventos idénticos, 4 con razón conocida: 2 con espera más "
+                "larga en el mini, 2 solo en el mini."
             ],
         ),
         (

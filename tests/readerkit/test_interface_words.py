@@ -16,6 +16,7 @@ from typing import get_args
 import pytest
 from jinja2 import Environment, nodes
 
+from mini_impls.compare import show
 from mini_impls.faults.fault import USUAL
 from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
 from readerkit.app import interface_words
@@ -89,6 +90,7 @@ TABLES = {
     "render/html/record_view.py": record_view._LIMITS.values(),
     "site/run_page.py": run_page.PARTS,
     "commands/rebuild.py": ("yes", "NO", *rebuild.OWN_CHECKS),
+    "../mini_impls/compare/show.py": sum(show.COUNTS.values(), ()),
     "../mini_impls/faults/exercises.yaml": tuple(
         check.says for each in read_exercises() for check in each.checks
     ),

@@ -9,6 +9,7 @@ from itertools import groupby
 from readerkit.model.language import Say, english
 from readerkit.render.exchange.code_tour import TourStop
 from readerkit.upstreams import Upstream
+from readerkit.wording.numbers import counted
 
 MAX_LINES = 40
 """Of code under one note; the link leads to the rest."""
@@ -53,5 +54,5 @@ def _stop(stop: TourStop, say: Say) -> Iterator[str]:
         language = "python" if span.path.endswith(".py") else ""
         yield f"{fence}{language}\n{shown}\n{fence}"
         if (rest := len(rows) - MAX_LINES) > 0:
-            yield say("… {count} more lines").format(count=rest)
+            yield f"… {counted(rest, say('more line'), say('more lines'))}"
     yield note.markdown(say)

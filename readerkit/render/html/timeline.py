@@ -219,10 +219,13 @@ def _told(event: Event, say: Say) -> Iterator[str]:
     if event.wait is None:
         yield say("waited for in C++")
     elif hidden is not None:
-        between = say("{count} matrix products between issue and wait")
-        yield between.format(count=hidden)
+        one = say("1 matrix product between issue and wait")
+        many = say("{count} matrix products between issue and wait")
+        yield one if hidden == 1 else many.format(count=hidden)
     if ready is not None:
-        yield say("issued when {count} gradients were ready").format(count=ready)
+        one = say("issued when 1 gradient was ready")
+        many = say("issued when {count} gradients were ready")
+        yield one if ready == 1 else many.format(count=ready)
 
 
 def _frames(model: SiteModel, way: Sequence[ExecutedLine]) -> Iterator[Frame]:

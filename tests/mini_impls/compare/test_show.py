@@ -57,6 +57,24 @@ def test_the_verdict_speaks_spanish():
     assert "- 22 eventos: " in text
 
 
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        (("agree", "explained", "differ"), "1 coincide, 1 difiere, 1 difiere"),
+        (("agree",) * 24, "24 coinciden, 0 difieren, 0 difieren"),
+        (("explained", "differ") * 2, "0 coinciden, 2 difieren, 2 difieren"),
+    ],
+)
+def test_a_verb_is_in_the_number_of_its_quantities(states, told):
+    lines = tuple(
+        replace(RECORD.verdicts[0], what=f"{number}", state=state)
+        for number, state in enumerate(states)
+    )
+    text = render(replace(RECORD, verdicts=lines), say=say_in("es"))
+    counts = " ".join(text.split()).replace(" por una razón conocida", "")
+    assert f": {told}" in counts
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_headings_and_quantities_speak_spanish_too(path):
     record = Record.parse(path.read_text("utf-8"), path.name)
@@ -103,7 +121,7 @@ def test_a_quantity_of_several_ranks_counts_once():
     assert said in text
     apart = replace(each[3], state="differ", difference=2)
     text = render(replace(RECORD, verdicts=(*RECORD.verdicts, *each[:3], apart)))
-    assert "1 agree, 0 differ for a known reason, 1 differ" in " ".join(text.split())
+    assert "1 agrees, 0 differ for a known reason, 1 differs" in " ".join(text.split())
     assert "rank 3: bytes" in text
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
 from readerkit.render.html.timeline import BY_HARNESS, IN_CPP, SHORT, STALE
+from tests.events import event
 from tests.helpers import make_book, read_search_index, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, MIRROR, add_upstream, record_of
 
@@ -58,6 +59,26 @@ def strip(html):
 def column(html, side):
     sites = between(html, '<div class="columns sites">', '<div class="columns plots">')
     return between(sites, f'<div class="side {side}">', "</div>\n\n")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (
+            1,
+            "1 matrix product between issue and wait; issued when 1 gradient was ready",
+        ),
+        (
+            2,
+            "2 matrix products between issue and wait; issued when 2 gradients were "
+            "ready",
+        ),
+    ],
+)
+def test_what_is_counted_of_a_call_is_in_its_number(built, count, told):
+    call = event(products_hidden=count, gradients_ready=count)
+    html = built(lambda record: with_events(record, (call,), (call,)))
+    assert told in html
 
 
 def test_an_event_leads_to_its_line_and_to_all_that_called_it(built):
