@@ -3,9 +3,11 @@
 ReaderkitError          a mistake in content or usage, or a fact of the world outside
 ├── ContentError        faults in hand-written files, each with file, line and column
 ├── WrongUseError       a name that nothing has, a file that is not what it should be
+│   ├── TakenError      a place where something is that is not to be overwritten
 │   ├── EstimateError   a size that no machine or model can have
 │   └── GivenFileError  a ContentError too: the faults of a file that was named
 ├── BudgetError         a job that must not start, or a ledger that refuses
+│   ├── LedgerTakenError  a TakenError too: a ledger is where one was to be made
 │   └── JobError        a WrongUseError too: what was typed is no job
 ├── AnchorError         an anchor that names no place, or more than one
 ├── LockError           resolved lines and the committed lock differ
@@ -35,6 +37,10 @@ class WrongUseError(ReaderkitError):
 
     What was asked for rightly and failed, or came out as a no, is a ReaderkitError.
     """
+
+
+class TakenError(WrongUseError):
+    """A place for something new where something is: it is not overwritten."""
 
 
 class ContentFault(NamedTuple):
@@ -98,6 +104,10 @@ OVER_CEILING = "over the ceiling"
 
 class CeilingError(BudgetError):
     """A job that would cost more than a ceiling leaves; it begins OVER_CEILING."""
+
+
+class LedgerTakenError(BudgetError, TakenError):
+    """A ledger for a place where one is: it keeps what was spent."""
 
 
 class JobError(BudgetError, WrongUseError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readerkit.app.quiz_banks import QuizBanks
-from readerkit.errors import ReaderkitError
+from readerkit.errors import ReaderkitError, TakenError
 from readerkit.quiz.bank import BANK_FILE
 from readerkit.wording.next_command import typed, written
 
@@ -168,7 +168,8 @@ def begin_bank(banks: QuizBanks, phase: int) -> list[Path]:
     """Write a bank that lint finds nothing in; return its files.
 
     Raises:
-        ReaderkitError: there is one, or the book cannot be read; nothing was written.
+        TakenError: there is one.
+        ReaderkitError: the book cannot be read; nothing was written.
     """
     from readerkit.app.check_quiz import lint_phase
     from readerkit.app.library import open_library
@@ -177,9 +178,7 @@ def begin_bank(banks: QuizBanks, phase: int) -> list[Path]:
     folder = banks.folder(phase)
     if folder.exists():
         listed = typed("quiz", "list", str(phase))
-        raise ReaderkitError(
-            f"{folder}: got a bank that is there, expected none: {listed}"
-        )
+        raise TakenError(f"{folder}: got a bank that is there, expected none: {listed}")
     made: list[Path] = []
 
     def write(path: Path, text: str) -> None:

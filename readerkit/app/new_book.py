@@ -15,7 +15,7 @@ from readerkit.app.folders import refuse_nowhere
 from readerkit.app.library import open_library, writing
 from readerkit.app.new_upstream import NewUpstream
 from readerkit.app.write_locks import lock_as_read, update_locks
-from readerkit.errors import ContentError, ReaderkitError
+from readerkit.errors import ContentError, ReaderkitError, TakenError
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.next_command import written
 
@@ -72,10 +72,11 @@ def make_book(
     Whatever ends this before it is whole leaves nothing behind.
 
     Raises:
-        ReaderkitError: something is there already, or there is nothing to read.
+        TakenError: something is there already.
+        ReaderkitError: there is nothing to read.
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise ReaderkitError(
+        raise TakenError(
             f"{root}: got a place where something is, expected none: nothing is "
             f"overwritten; name another one: {written('init', '--book', 'DIR')}"
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 from readerkit.budget.ceilings import Ceilings, Reservation, Room, check_room
 from readerkit.budget.money import Job, show_usd
 from readerkit.budget.running import check_ended
-from readerkit.errors import BudgetError
+from readerkit.errors import BudgetError, LedgerTakenError
 from readerkit.system.private_files import make_database, tighten
 from readerkit.wording.next_command import typed
 
@@ -109,7 +109,7 @@ class Ledger:
             # A link, unlike a rename, never takes the place of a ledger that is there.
             self.path.hardlink_to(aside)
         except FileExistsError:
-            raise BudgetError(
+            raise LedgerTakenError(
                 f"{self.path}: got a ledger that exists, expected none; it keeps what "
                 "was spent, so it is not replaced"
             ) from None

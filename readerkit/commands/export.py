@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, chosen_notes_options
-from readerkit.errors import ReaderkitError
+from readerkit.errors import TakenError
 from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 
@@ -201,7 +201,7 @@ def _refuse_foreign(path: Path) -> None:
 
     ours = f'"{MADE_BY}": "readerkit"'.encode()
     if path.exists() and ours not in path.read_bytes():
-        raise ReaderkitError(
+        raise TakenError(
             f"{path}: got a file that readerkit did not write, expected none, or "
             "one of its own: move it away, or name another folder"
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from readerkit.errors import ReaderkitError, StoreError
+from readerkit.errors import StoreError, TakenError
 from readerkit.model.freshness import MadeFrom
 from readerkit.site.inputs import STATE, files_made, state_of
 from readerkit.system.status import Status
@@ -54,7 +54,7 @@ def publish(site: Path, files: Mapping[str, bytes], made_from: MadeFrom) -> list
     takes its place in one step.
 
     Raises:
-        ReaderkitError: something at that place that is no site.
+        TakenError: something at that place that is no site.
         StoreError: a disk that cannot be written.
     """
     check_place(site)
@@ -80,7 +80,7 @@ def check_place(site: Path) -> None:
     """Refuse to replace what this toolkit did not make.
 
     Raises:
-        ReaderkitError: a file, a link, or a folder with other things in it.
+        TakenError: a file, a link, or a folder with other things in it.
     """
     if not os.path.lexists(site):
         return
@@ -90,11 +90,11 @@ def check_place(site: Path) -> None:
         if foreign is None:
             return
         if made:
-            raise ReaderkitError(
+            raise TakenError(
                 f"{site}: got {foreign}, which no build wrote, expected the files of a "
                 "site alone, since they are replaced; move it, or name another --output"
             )
-    raise ReaderkitError(
+    raise TakenError(
         f"{site}: got something that is no site of readerkit, expected a free place, "
         "an empty folder or an earlier site; name another with --output"
     )

@@ -39,6 +39,11 @@ def ledger(capsys):
     return done.out.removeprefix("made ").strip()
 
 
+def test_a_ledger_that_is_there_is_not_replaced(capsys, ledger):
+    again = run(capsys, "budget", "ledger", "--create")
+    assert (again.code, "got a ledger that exists" in again.err) == (2, True)
+
+
 def test_the_sentence_and_what_is_left(capsys, prices, ledger):
     job = (*prices(), "--instances", "2", "--hours", "3", "--setup-hours", "0.5")
     done = run(capsys, "budget", "estimate", *job, "--lab", "02")

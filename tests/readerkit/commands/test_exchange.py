@@ -118,7 +118,7 @@ def test_tour_that_others_wrote_is_not_written_over(locked):
     file = locked.book.root.parent / "tours" / "linear.tour"
     write_files(file.parent, {"linear.tour": "{}"})
     done = locked.run("export", "sample", "--codetour", str(file.parent))
-    assert (done.code, file.read_text()) == (1, "{}")
+    assert (done.code, file.read_text()) == (2, "{}")
     assert "did not write" in done.err
     file.unlink()
     for _ in range(2):  # what it wrote itself is brought up to date

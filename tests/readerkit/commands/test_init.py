@@ -99,7 +99,7 @@ def test_pages_of_what_a_book_lacks_are_not_there(in_it, capsys):
 def test_nothing_is_overwritten(in_it, capsys):
     write_files(in_it, {"book/mine.txt": "mine\n"})
     refused = run(capsys, "init")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "nothing is overwritten" in refused.err
     assert [p.name for p in (in_it / "book").iterdir()] == ["mine.txt"]
 

@@ -94,7 +94,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(tmp_path, capsys):
     bank = root / "quizzes" / "36" / "bank.yaml"
     bank.write_text(bank.read_text().replace("Phase 36", "My own"))
     again = run_process("quiz", "init", "36", "--json", *where)
-    assert (again.code, json.loads(again.out)["type"]) == (1, "error")
+    assert (again.code, json.loads(again.out)["type"]) == (2, "error")
     assert "My own" in bank.read_text()
     concepts = root / "annotations" / "concepts.yaml"
     concepts.write_text("- id: nothing\n")

@@ -152,7 +152,7 @@ def test_what_is_no_site_is_never_replaced(capsys, tmp_path, book, there):
         write_files(tmp_path / "home", {"mine.txt": "mine"})
         place.symlink_to(tmp_path / "home")
     _, result = build(capsys, tmp_path, book)
-    assert result.code == 1
+    assert result.code == 2
     assert "no site of readerkit" in result.err
     assert (place / "mine.txt").read_text() == "mine"
 
@@ -289,7 +289,7 @@ def test_files_of_others_in_a_site_are_not_replaced(capsys, tmp_path, book):
     mine.write_text("mine")
     book.path("sample/linear.yaml").write_text(ANNOTATIONS.replace("Half", "Some"))
     _, result = build(capsys, tmp_path, book)
-    assert result.code == 1
+    assert result.code == 2
     assert "got read/my-notes.txt, which no build wrote" in result.err
     assert mine.read_text() == "mine"
 
