@@ -136,10 +136,11 @@ class RecordedRank:
         self.moving = union([*(t.span for t in self.transfers), *inside])
         allocated = [e for e in trace.events if e.get("name") == "[memory]"]
         devices = [event["args"].get("Device Type", 0) for event in allocated]
-        self.live = [  # of the GPU, where there is one: its type is above the CPU's
+        shown = max(devices, default=0)  # a GPU, where there is one, is above the CPU
+        self.live = [
             (float(event["ts"]), int(event["args"]["Total Allocated"]))
             for event, device in zip(allocated, devices, strict=True)
-            if device == max(devices)
+            if device == shown
         ]
 
     def peak_bytes(self, span: Span) -> int:
