@@ -44,28 +44,7 @@ from readerkit.wording.fold import screen_columns
 def main(argv: list[str] | None = None) -> int:
     """Compare, print, save; return 0 where all agrees or is explained, 1 otherwise."""
     take_over()
-    parser = _Parser(
-        program(), "Run a mini beside its upstream on the same work.", "MINI"
-    )
-    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MINIS)}")
-    parser.add_argument("--upstream", help="what it is held against (default: first)")
-    add_run_options(parser, steps=12)
-    parser.add_argument("--json", action="store_true", help="print the record only")
-    parser.add_argument(
-        "--save",
-        nargs="?",
-        type=Path,
-        const=records_folder(),
-        metavar="DIR",
-        help="write the record, by default where it takes the shipped one's place",
-    )
-    unpinned = "take torch as it is installed; its record then names that commit"
-    parser.add_argument(UNPINNED, action="store_true", help=unpinned)
-    lang = "say the verdict in another language: es"
-    parser.add_argument(
-        "--lang", type=str.lower, choices=LANGUAGES, default="en", help=lang
-    )
-    parser.add_argument("--book", type=Path, help="a folder with another book")
+    parser = _options()
     args = parser.parse_args(argv)
     try:
         with kept():
@@ -112,6 +91,32 @@ def main(argv: list[str] | None = None) -> int:
     except SignalException as error:
         return 128 + error.sigval
     return 0 if record.agrees else 1
+
+
+def _options() -> Options:
+    parser = _Parser(
+        program(), "Run a mini beside its upstream on the same work.", "MINI"
+    )
+    parser.add_argument("mini", metavar="MINI", help=f"one of {', '.join(MINIS)}")
+    parser.add_argument("--upstream", help="what it is held against (default: first)")
+    add_run_options(parser, steps=12)
+    parser.add_argument("--json", action="store_true", help="print the record only")
+    parser.add_argument(
+        "--save",
+        nargs="?",
+        type=Path,
+        const=records_folder(),
+        metavar="DIR",
+        help="write the record, by default where it takes the shipped one's place",
+    )
+    unpinned = "take torch as it is installed; its record then names that commit"
+    parser.add_argument(UNPINNED, action="store_true", help=unpinned)
+    lang = "say the verdict in another language: es"
+    parser.add_argument(
+        "--lang", type=str.lower, choices=LANGUAGES, default="en", help=lang
+    )
+    parser.add_argument("--book", type=Path, help="a folder with another book")
+    return parser
 
 
 class _Parser(Options):

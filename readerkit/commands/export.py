@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, chosen_notes_options
+from readerkit.commands.options import (
+    book_option,
+    chosen_notes_options,
+    shipped_language_option,
+)
 from readerkit.errors import TakenError
-from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
@@ -63,12 +66,7 @@ class _Leaving:
 @click.option("--sarif", type=FILE, metavar="FILE", help="For tools of code review.")
 @click.option("--tour", help="One tour, in its order.", shell_complete=names("tours"))
 @chosen_notes_options
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    default="en",
-    help="By default English.",
-)
+@shipped_language_option("By default English.")
 @book_option
 def export(
     upstream: str | None,

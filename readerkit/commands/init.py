@@ -19,6 +19,14 @@ from readerkit.wording.numbers import counted
 if TYPE_CHECKING:
     from readerkit.app.new_upstream import NewUpstream
 
+_NEXT = {
+    ("note", "FILE:LINES"): "write one of your own",
+    ("annotate", "--check"): "red once the code under a note is edited",
+    ("review", "first-note"): "you read it against the code as it is now",
+    ("site", "serve"): "read and write in a browser",
+}
+"""What to type once there is a book, and what it does."""
+
 
 @click.command(short_help="Begin a book of your own on a repository or a package.")
 @click.argument("subject", metavar="[PATH]", default=".")
@@ -58,7 +66,6 @@ def init(
         readerkit init requests --book reading
     """
     from readerkit.app.new_book import make_book
-    from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 
     root, make = _planned(subject, name, include, book)
     paths, new, first = make_book(root, make)
@@ -71,19 +78,29 @@ def init(
             click.echo(f"wrote {_shown(path)}")
     site = None if no_site else _build_site(root)
     if as_json:
-        wrote = [str(path) for path in paths]
-        place = str(site) if site else None
         on = {"path": first.path, "symbol": first.symbol, "says": first.says}
         print_json(
             {
                 "book": str(root),
-                "wrote": wrote,
+                "wrote": [str(path) for path in paths],
                 "note": on,
-                "site": place,
+                "site": str(site) if site else None,
                 "not_read": [*others, *large],
             }
         )
         return
+    _tell_what_is_not_read(others, large)
+    tell(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
+    if site:
+        click.echo(f"site: open {_shown(site / 'index.html')}")
+    click.echo("Next:")
+    for words, says in _NEXT.items():
+        tell(f"  {typed(*words)}\n      {says}")
+
+
+def _tell_what_is_not_read(others: list[str], large: list[str]) -> None:
+    from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
+
     if others:
         tell(
             f"not read: {counted(len(others), 'submodule')} ({_some(others)}): a "
@@ -96,17 +113,6 @@ def init(
             f"{MAX_MEMBER_BYTES:,} bytes ({_some(large)}): under exclude in "
             "upstreams.yaml"
         )
-    tell(f"the first note is on {first.symbol}, in {first.path}: {first.says}")
-    if site:
-        click.echo(f"site: open {_shown(site / 'index.html')}")
-    click.echo("Next:")
-    for words, says in (
-        (("note", "FILE:LINES"), "write one of your own"),
-        (("annotate", "--check"), "red once the code under a note is edited"),
-        (("review", "first-note"), "you read it against the code as it is now"),
-        (("site", "serve"), "read and write in a browser"),
-    ):
-        tell(f"  {typed(*words)}\n      {says}")
 
 
 def _planned(

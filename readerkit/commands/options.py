@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
+from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.wording import next_command as typed
@@ -101,6 +102,14 @@ def _remember(
 def is_typed(context: click.Context, option: str) -> bool:
     """Return whether an option stands on the command line itself."""
     return context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def shipped_language_option(
+    text: str, default: str | None = LANGUAGES[0], **more: Any
+) -> Callable[[Command], Command]:
+    """Return ``--lang``, a language of what ships; the help says what is in it."""
+    kind = click.Choice(LANGUAGES, case_sensitive=False)
+    return click.option("--lang", type=kind, default=default, help=text, **more)
 
 
 def written_topic_option(

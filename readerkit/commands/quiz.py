@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import (
+    book_option,
+    json_option,
+    shipped_language_option,
+)
 from readerkit.commands.quiz_export import export
 from readerkit.commands.quiz_flags import flag, suspend
 from readerkit.commands.quiz_history import delete, import_file, stats, undo
@@ -18,7 +22,6 @@ from readerkit.commands.quiz_lint import lint
 from readerkit.commands.quiz_list import list_questions
 from readerkit.commands.quiz_options import filter_options, phase_option
 from readerkit.errors import ReaderkitError
-from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 from readerkit.terminal.group import NamingGroup
@@ -155,12 +158,7 @@ def quiz() -> None:
     default=2,
     help="For each question; by default 2.",
 )
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    default="en",
-    help="What is asked and said; [en] marks what is not translated.",
-)
+@shipped_language_option("What is asked and said; [en] marks what is not translated.")
 @click.option("--resume/--new", default=None, help="Go on where you left, or do not.")
 @json_option
 @book_option
@@ -195,12 +193,7 @@ def take(
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
 @phase_option
 @click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    default="en",
-    help="As there.",
-)
+@shipped_language_option("As there.")
 @json_option
 @book_option
 @click.pass_context

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import (
+    book_option,
+    json_option,
+    shipped_language_option,
+)
 from readerkit.commands.quiz_options import filter_options
-from readerkit.model.language import LANGUAGES
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import tell
 
@@ -34,11 +37,7 @@ STDOUT = Path("-")
     shell_complete=names("phases"),
 )
 @click.option("--seed", type=click.IntRange(0), help="Which variants: by default 0.")
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    help="Of the bank: by default English.",
-)
+@shipped_language_option("Of the bank: by default English.", default=None)
 @filter_options
 @json_option
 @book_option

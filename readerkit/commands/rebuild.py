@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.app.mini_names import SAYS, one_of
-from readerkit.commands.options import json_option, say_whose
+from readerkit.commands.options import (
+    json_option,
+    say_whose,
+    shipped_language_option,
+)
 from readerkit.errors import ReaderkitError, WrongUseError
-from readerkit.model.language import LANGUAGES, Told, said
+from readerkit.model.language import Told, said
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.asking import ask, one_word
 from readerkit.terminal.completing import names
@@ -50,11 +54,8 @@ OWN_CHECKS = (
     show_default=True,
     help="Seconds that one call may wait.",
 )
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    default="en",
-    help="What is said, titles and hints in another language: es; the rest is marked.",
+@shipped_language_option(
+    "What is said, titles and hints in another language: es; the rest is marked."
 )
 @json_option
 def rebuild(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readerkit.commands.options import shipped_language_option
 from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import columns
@@ -53,13 +54,10 @@ def _remember(context: click.Context, _: click.Parameter, language: str) -> None
 
 
 _LANGUAGE = "readerkit.estimate.language"
-language_option = click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES, case_sensitive=False),
-    default=LANGUAGES[0],
+language_option = shipped_language_option(
+    "Names, units and symbols in another language; JSON stays as it is.",
     expose_value=False,
     callback=_remember,
-    help="Names, units and symbols in another language; JSON stays as it is.",
 )
 brief_option = OptionGroup(
     click.option(
