@@ -4,6 +4,7 @@ ReaderkitError          a mistake in content or usage, or a fact of the world ou
 ├── ContentError        faults in hand-written files, each with file, line and column
 ├── WrongUseError       a name that nothing has, a file that is not what it should be
 │   ├── TakenError      a place where something is that is not to be overwritten
+│   ├── SeveralFilesError  a path that is the end of more than one
 │   ├── EstimateError   a size that no machine or model can have
 │   └── GivenFileError  a ContentError too: the faults of a file that was named
 ├── BudgetError         a job that must not start, or a ledger that refuses
@@ -41,6 +42,18 @@ class WrongUseError(ReaderkitError):
 
 class TakenError(WrongUseError):
     """A place for something new where something is: it is not overwritten."""
+
+
+class SeveralFilesError(WrongUseError):
+    """A path that several files of a book end with.
+
+    ``reason`` is one sentence; ``files`` are those that it could mean.
+    """
+
+    def __init__(self, reason: str, files: Iterable[str]) -> None:
+        self.reason = reason
+        self.files = tuple(files)
+        super().__init__("\n    ".join([reason, *self.files]))
 
 
 class ContentFault(NamedTuple):
@@ -127,7 +140,15 @@ class AnchorError(ReaderkitError):
 
 
 class GrammarError(AnchorError):
-    """No grammar for a language: of all anchors in files of it, none resolves."""
+    """No grammar for a language: of all anchors in files of it, none resolves.
+
+    ``what`` is wrong with it, and ``mend`` is the command that mends it.
+    """
+
+    def __init__(self, what: str, mend: str) -> None:
+        self.what = what
+        self.mend = mend
+        super().__init__(f"{what}: {mend}")
 
 
 class LockError(ReaderkitError):

@@ -63,8 +63,8 @@ def grammar(language: Language) -> tree_sitter.Language:
         if error.name not in (language.package, language.package.partition(".")[0]):
             raise _broken(language, error) from None
         raise GrammarError(
-            f"the grammar of {language.title} is not installed: "
-            f"pip install {language.to_install}"
+            f"the grammar of {language.title} is not installed",
+            f"pip install {language.to_install}",
         ) from None
     # Files that are torn, another machine's, or of a tree-sitter that is not this one.
     except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
@@ -74,8 +74,8 @@ def grammar(language: Language) -> tree_sitter.Language:
 def _broken(language: Language, error: Exception) -> GrammarError:
     said = str(error).partition("\n")[0] or type(error).__name__
     return GrammarError(
-        f"the grammar of {language.title} does not load ({said}): "
-        f"pip install --force-reinstall {language.to_install}"
+        f"the grammar of {language.title} does not load ({said})",
+        f"pip install --force-reinstall {language.to_install}",
     )
 
 

@@ -19,7 +19,7 @@ from typing import Literal
 from readerkit import __version__
 from readerkit.app.folders import cache_folder, data_folder, shipped_book
 from readerkit.app.library import Library, open_library
-from readerkit.errors import ReaderkitError, WrongUseError
+from readerkit.errors import GrammarError, ReaderkitError, WrongUseError
 from readerkit.model.code_languages import LANGUAGES, titles_here
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.holdings import holding
@@ -149,9 +149,8 @@ def _grammars() -> Ailment:
             from readerkit.anchors.grammars import grammar
 
             grammar(language)
-        except ReaderkitError as error:
-            said, _, mend = str(error).rpartition(": ")
-            mends[said] = mend
+        except GrammarError as error:
+            mends[error.what] = error.mend
             state = "broken" if language.is_python else state
     if not mends:
         return Ailment("grammars", "works", titles_here())

@@ -19,7 +19,12 @@ from readerkit.app.library import Library
 from readerkit.app.new_note import find_lines
 from readerkit.content.code_tour_file import CodeTour, TourStep, read_code_tour
 from readerkit.content.quotes_file import Quote, QuotedNote, read_quotes
-from readerkit.errors import AnchorError, ReaderkitError
+from readerkit.errors import (
+    AnchorError,
+    ReaderkitError,
+    SeveralFilesError,
+    WrongUseError,
+)
 from readerkit.model.anchor import Span
 from readerkit.model.base import ID_PATTERN
 from readerkit.model.git_names import TreePath
@@ -121,9 +126,10 @@ def _find(path: str, name: str, library: Library) -> Home | str:
         raise outside(name, path, library)
     try:
         upstream, span = find_lines(path, 1, 1, library)
+    except SeveralFilesError as error:
+        meant = ", ".join(error.files)
+        raise WrongUseError(f"{name}: {error.reason} {meant}") from None
     except ReaderkitError as error:
-        if "fits" in str(error):
-            raise ReaderkitError(f"{name}: {error}".replace("\n   ", "")) from None
         return str(error).partition("\n")[0]
     return upstream, span.path
 

@@ -15,7 +15,7 @@ from readerkit.app.folders import is_checkout, is_own
 from readerkit.app.library import Library, open_library
 from readerkit.app.write_locks import lock_as_read
 from readerkit.content.resolved_notes import Note, Sources, resolve_notes
-from readerkit.errors import ReaderkitError, WrongUseError
+from readerkit.errors import ReaderkitError, SeveralFilesError, WrongUseError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.folder import read_file
@@ -96,8 +96,10 @@ def find_lines(
             f"no upstream of this book includes a file '{path}', expected one of "
             f"{', '.join(library.book.upstreams)}{meant}"
         )
-    rows = "\n".join(f"    {known} ({upstream.name})" for upstream, known in found[:8])
-    raise WrongUseError(f"'{path}' fits {len(found)} files, expected one:\n{rows}")
+    raise SeveralFilesError(
+        f"'{path}' fits {len(found)} files, expected one:",
+        [f"{known} ({upstream.name})" for upstream, known in found[:8]],
+    )
 
 
 def make_form(

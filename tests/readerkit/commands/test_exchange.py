@@ -374,6 +374,14 @@ def test_what_has_no_place_is_listed_and_the_rest_is_taken(locked, given, why):
     assert [entry["id"] for entry in entries(locked)] == ["there"]
 
 
+def test_a_file_that_is_gone_is_listed_whatever_it_was_called(locked):
+    gone = step(1, file="lib/outfits.py")
+    done = imported(locked, "two.tour", tour(gone, step(14, title="There")))
+    assert done.code == 1
+    assert "step 1: no upstream of this book includes a file" in done.err
+    assert [entry["id"] for entry in entries(locked)] == ["there"]
+
+
 def test_tour_of_another_revision_is_not_believed(locked):
     before = tree(locked.book.root)
     text = tour(step(14), ref="v9")
