@@ -24,6 +24,11 @@ def quick_each(cases: Iterable[Any], kind: Callable[[Any], object]) -> list[Any]
     return found
 
 
+def quick_third(cases: Iterable[Any]) -> list[Any]:
+    """Return cases of which each third is quick, from the first on; others are slow."""
+    return [_slow(case) if at % 3 else case for at, case in enumerate(cases)]
+
+
 def _slow(case: Any) -> Any:
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -161,7 +161,7 @@ PLACES = """bars => bars.map(bar => {
 })"""
 
 
-@pytest.mark.parametrize("name", ["fsdp_fully_shard", "ddp_torch"])
+@pytest.mark.parametrize("name", quick_first(["fsdp_fully_shard", "ddp_torch"]))
 def test_a_step_is_drawn_by_the_clock(site, open_page, name):
     """Each bar is as long as what it stands for took; both sides have one scale."""
     of = {"fsdp_fully_shard": "fsdp", "ddp_torch": "data-parallel"}[name]

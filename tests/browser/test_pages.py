@@ -62,7 +62,10 @@ def overflow(page):
     )
 
 
-@each_kind(*LONG, *LISTS, "annotated file", "plain file", "estimates")
+@each_kind(
+    *(*LONG, *LISTS, "annotated file", "plain file", "estimates"),
+    *("paths", "quiz of a phase"),
+)
 def test_no_barrier_and_nothing_to_scroll_sideways(site, open_page, page):
     opened = open_page(f"file://{site}/{page}")
     assert barriers(opened) == ""

@@ -56,18 +56,20 @@ def line_at(address):
     return unescape(re.sub("<[^>]+>", "", shown[0])) if shown else ""
 
 
-def test_of_133_questions_three_results_answer_all_but_five(site, open_page):
+@pytest.mark.parametrize("each", quick_first([3, 1]))
+def test_of_133_questions_three_results_answer_all_but_five(site, open_page, each):
+    """In `make test` of each third question, with a third of the misses."""
     assert len(QUERIES) == 133
     page = open_page(f"file://{site}/{START}", width=1440)
     missed = []
-    for row in sorted(QUERIES, key=lambda row: row["kind"] == "spanish"):
+    for row in sorted(QUERIES[::each], key=lambda row: row["kind"] == "spanish"):
         if row["kind"] == "spanish":
             page.locator("#lang-es").check(force=True)
         found = results(page, row["query"])
         targets = row["targets"].split()
-        if not any(is_meant(t, *each) for t in targets for each in found):
+        if not any(is_meant(t, *one) for t in targets for one in found):
             missed.append((row["kind"], row["query"], found))
-    assert len(missed) <= 5, "\n".join(map(str, missed))
+    assert len(missed) <= 5 / each, "\n".join(map(str, missed))
 
 
 def over_the_wire(path):

@@ -120,7 +120,12 @@ def test_whatever_is_derived_names_the_part_that_changed(derived, tmp_path):
     ("old", "new", "codes"),
     [
         ('wrong: "# the factor is left out"', 'wrong: "pass"', ["sum-for-mean"]),
-        ("title: the gradients are added up", "title: They are added up", []),
+        pytest.param(
+            "title: the gradients are added up",
+            "title: They are added up",
+            [],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["what it does", "what is said of it"],
 )

@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
 
 ONE_OF_EACH_MINI = pytest.mark.parametrize(
     "fault",
-    quick_each(FAULTS, lambda fault: fault.at.file),
+    quick_each(FAULTS, lambda fault: fault.mini),
     ids=lambda fault: fault.key,
 )
 

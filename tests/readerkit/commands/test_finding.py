@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.helpers import ANNOTATIONS, ROOT, make_book, run
+from tests.quick import quick_third
 from tests.terminals import READERKIT, Terminal
 
 BROKEN = ANNOTATIONS.replace("symbol: step", "symbol: stop")
@@ -222,16 +223,18 @@ def test_a_long_list_goes_through_the_pager(real_cache):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "prove",
-        "quiz list 35",
-        "estimate list",
-        "estimate list --prices",
-        "estimate memory --model llama-2-7b --dp 8 --lang es",
-        "estimate bubble -p 4 -m 8 --grid",
-        "estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100",
-        "estimate plan --against all",
-    ],
+    quick_third(
+        [
+            "prove",
+            "estimate list",
+            "estimate list --prices",
+            "quiz list 35",
+            "estimate memory --model llama-2-7b --dp 8 --lang es",
+            "estimate bubble -p 4 -m 8 --grid",
+            "estimate plan --model llama-2-70b --gpus 64 --cluster dgx-h100",
+            "estimate plan --against all",
+        ]
+    ),
 )
 def test_whatever_is_longer_than_the_terminal_goes_through_the_pager(
     command, real_cache

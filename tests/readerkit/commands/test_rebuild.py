@@ -223,6 +223,7 @@ def test_hints_come_one_by_one_and_the_solution_is_noted(tmp_path):
     assert (row["hints"], row["saw_solution"], row["solved"]) == (3, True, False)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_here_did_not_pass(tmp_path):
     exercise = EXERCISES["tensor_parallel/row"]
     path = tmp_path / exercise.at.file.rpartition("/")[2]
