@@ -183,7 +183,8 @@ def blaming_a_full_disk(
     """Raise OSError where a save fails and the disk has no room for a checkpoint.
 
     Of what a rank raises in a save the others are told the text alone: so all of them
-    try the disk, and each raises what one of them met.
+    try the disk, and each raises what one of them met. What was half written is gone
+    by then: ranks need room to tell of their end.
     """
     try:
         yield
@@ -191,6 +192,9 @@ def blaming_a_full_disk(
         met = [0] * group.size()
         dist.all_gather_object(met, try_disk(root, size), group=group)
         if number := max(met):
+            for half in root.glob("*.part") if group.rank() == 0 else ():
+                shutil.rmtree(half, ignore_errors=True)
+            dist.barrier(group)
             raise OSError(number, os.strerror(number), str(root)) from error
         raise
 
