@@ -87,9 +87,8 @@ def say_of_records(language: str | None) -> Say:
     if language != SPANISH:
         return english
     words, other = read_words(), say_in(language)
-    return lambda text: (
-        words.all.get(text) or in_parts(text, words.records) or other(text)
-    )
+    every = words.all
+    return lambda text: every.get(text) or in_parts(text, words.records) or other(text)
 
 
 def known_language(language: str | None, library: Library) -> str:

@@ -1,5 +1,6 @@
 """Ranks that stay alive between tests: one process group serves a whole session."""
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -56,6 +57,7 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
     die_with_parent(os.getppid())
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
+    gc.freeze()  # nobody looks for garbage among what was imported
     dist.init_process_group(
         "gloo",
         store=dist.FileStore(store_path, world_size),
