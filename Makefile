@@ -1,5 +1,5 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them: about thirteen minutes on two cores
+# make test   set up what tests need, run them: about ten minutes on two cores
 # make slow   the tests that kill comparisons, run four ranks or labs, or visit every page,
 #             after every experiment (make proofs)
 
@@ -43,9 +43,13 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 test: fetched
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-# While mypy works on one core, one process compiles the tests, so that no worker has to.
-	@$(BIN)/python -m pytest --collect-only -q >/dev/null & $(BIN)/mypy && wait
-	@$(PYTEST) -m "not slow"
+# mypy has half a minute's work for one core: tests begin beside it, once one process has
+# compiled them, so that no worker has to. What is wrong with types is told at the end.
+	@told=$$(mktemp); $(BIN)/mypy >$$told 2>&1 & mypy=$$!; \
+	trap 'kill $$mypy 2>/dev/null; rm -f $$told' EXIT; trap : INT TERM; \
+	$(BIN)/python -m pytest --collect-only -q >/dev/null; \
+	$(PYTEST) -m "not slow"; tests=$$?; \
+	wait $$mypy || { typed=$$?; cat $$told; }; exit $$((tests ? tests : typed))
 
 slow: proofs
 	@$(PYTEST) -m slow
