@@ -623,7 +623,9 @@ def train(rank, root, steps, layout="rows"):
     losses = found["losses"]
     checkpointer = AsyncCheckpointer(root, saving)
     for step in range(found["step"], steps):
-        losses.append(training.step(make_batch(CONFIG, step=step, batch_size=4)))
+        losses.append(
+            training.step(make_batch(CONFIG, step=step, batch_size=2 * rank.world_size))
+        )
         extra = {"step": step + 1, "losses": losses}
         checkpointer.save(step + 1, training.state(), extra)
     checkpointer.close()
