@@ -7,6 +7,7 @@ its rows mean is ``quiz.history``'s to say.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,7 @@ class HistoryDatabase:
                 path, timeout=WAIT_SECONDS, isolation_level=None
             )
             with sqlite_errors_told(path):
-                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._log_ahead()
                 self._connection.execute("PRAGMA foreign_keys = ON")
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._migrate(migrations)
@@ -57,6 +58,22 @@ class HistoryDatabase:
             raise unusable(path, error) from None
         except sqlite3.Error as error:
             raise unusable(path, error) from None
+
+    def _log_ahead(self) -> None:
+        """Have changes written to a log first, which is said once in a file's life.
+
+        For the lock that this takes SQLite itself does not wait.
+        """
+        end = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+                if not is_busy or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file."""

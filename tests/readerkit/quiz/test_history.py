@@ -201,6 +201,27 @@ def test_many_writers_at_once_lose_nothing(path):
     assert len(History(path).answers()) == 120
 
 
+def test_a_history_that_several_begin_at_once_is_theirs(tmp_path):
+    """Each makes the file or waits for who does; before, one in seven was refused."""
+    refused = []
+
+    def begin(path, together):
+        together.wait()
+        try:
+            History(path).close()
+        except HistoryError as error:
+            refused.append(error)
+
+    for number in range(40):
+        given = tmp_path / f"{number}.sqlite3", threading.Barrier(4)
+        threads = [threading.Thread(target=begin, args=given) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not refused
+
+
 # Imports as little as it can: a hundred of them are started.
 WRITER = """
 import json, sys
