@@ -202,7 +202,7 @@ def test_many_writers_at_once_lose_nothing(path):
 
 
 def test_a_history_that_several_begin_at_once_is_theirs(tmp_path):
-    """Each makes the file or waits for who does; before, one in seven was refused."""
+    """Each makes the file, or waits for who does."""
     refused = []
 
     def begin(path, together):
