@@ -6,6 +6,7 @@ import ast
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,9 @@ from readerkit.upstreams.on_disk import check_files, write_files
 _LEFT_OUT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TORCHELASTIC", "PYTHON")
 """Of the environment: what another launcher, or the reader's Python, was told."""
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+HEED_S = 1.0
+"""An interrupt just before a read begins is answered when the read ends: at the latest
+so long after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,8 @@ class Laboratory:
         assert stdout is not None
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(asked), file=stdin, flush=True)
+        while not select.select([stdout], [], [], HEED_S)[0]:
+            pass
         if not (line := stdout.readline()):
             said = (self._folder / "runner.err").read_text("utf-8", "replace")
             last = said.strip().rpartition("\n")[2] or "nothing was said"

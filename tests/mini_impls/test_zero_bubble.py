@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import re
 from argparse import Namespace
 from collections import Counter
@@ -722,16 +723,21 @@ def run_paced(rank: Rank, schedule, m):
 
 
 def test_measured_bubbles_have_the_order_of_the_formulas(pool2):
-    """Sleeping ranks take no processor: what they wait for is the schedule's doing."""
-    measured = {
-        schedule: max(idle for idle, _ in pool2.run(run_paced, schedule, 4))
-        for schedule in ("1f1b", "zb-h1", "zb-v")
-    }
-    for schedule, idle in measured.items():
-        closed = float(get_split_bubble(schedule, 2, 4)[0])
-        assert idle > 0.9 * closed, schedule
-    assert measured["zb-h1"] < measured["1f1b"]
-    assert measured["zb-v"] < measured["1f1b"]
+    """Sleeping ranks take no processor: what they wait for is the schedule's doing.
+
+    A loaded machine wakes them late, which only adds to an idle time: what a schedule
+    costs is the least of some tries, none of them below its formula.
+    """
+    schedules = ("1f1b", "zb-h1", "zb-v")
+    least = dict.fromkeys(schedules, math.inf)
+    for _ in range(8):
+        for schedule in schedules:
+            idle = max(idle for idle, _ in pool2.run(run_paced, schedule, 4))
+            assert idle > 0.9 * float(get_split_bubble(schedule, 2, 4)[0]), schedule
+            least[schedule] = min(least[schedule], idle)
+        if max(least["zb-h1"], least["zb-v"]) < least["1f1b"]:
+            return
+    raise AssertionError(least)
 
 
 def run_demo(rank: Rank, schedule):
