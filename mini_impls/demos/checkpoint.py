@@ -23,8 +23,8 @@ from mini_impls.checkpoint_async import (
     saved_steps,
 )
 from mini_impls.checkpoint_plan import HeldTensor, TensorBox
+from mini_impls.demos.full_disk import existing, try_disk
 from mini_impls.demos.training import train_alone
-from mini_impls.failures import FULL
 from mini_impls.model import Batch, GPTConfig, build_model, compute_loss, shard_batch
 
 LAYOUTS = {"rows": 0, "columns": -1}
@@ -197,23 +197,6 @@ def blaming_a_full_disk(
             dist.barrier(group)
             raise OSError(number, os.strerror(number), str(root)) from error
         raise
-
-
-def try_disk(root: Path, size: int) -> int:
-    """Return the error by which a disk does not take so many bytes; 0 if it does."""
-    try:
-        with tempfile.TemporaryFile(dir=existing(root)) as file:
-            file.write(bytes(size))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        return error.errno if error.errno in FULL else 0
-    return 0
-
-
-def existing(path: Path) -> Path:
-    """Return a path, or the nearest above it that there is."""
-    return next(each for each in (path, *path.absolute().parents) if each.exists())
 
 
 def say_what_was_written(

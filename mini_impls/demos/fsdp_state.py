@@ -1,18 +1,22 @@
 """Sharded training saved half-way and resumed, beside one process."""
 
 import argparse
+import contextlib
 import math
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from mini_impls import launch
+from mini_impls.demos.full_disk import try_disk
 from mini_impls.demos.training import train_alone
 from mini_impls.fsdp_state import (
     Shard,
@@ -102,7 +106,8 @@ def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
                 f"{reference.losses[step]:.4f}, norm of all gradients {norm:.4f}"
             )
         if not start:
-            save_checkpoint(directory, shards, optimizer, group, step=stop)
+            with blaming_a_full_disk(directory, optimizer):
+                save_checkpoint(directory, shards, optimizer, group, step=stop)
             file = directory / f"rank-{rank.rank:05}.safetensors"
             rank.say_each(f"wrote {file.stat().st_size} bytes to {file}")
     alone = dict(reference.model.named_parameters())
@@ -112,6 +117,27 @@ def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
         if len(shard.param):
             apart = max(apart, (shard.param.detach().cpu() - want).abs().max().item())
     rank.say_each(f"largest difference of a shard from the one process: {apart:.1e}")
+
+
+@contextlib.contextmanager
+def blaming_a_full_disk(
+    directory: Path, optimizer: torch.optim.Optimizer
+) -> Iterator[None]:
+    """Raise OSError where a file is not written and the disk has no room for it.
+
+    What was half written is gone by then: a rank needs room to tell of its end.
+    """
+    try:
+        yield
+    except SafetensorError as error:
+        held = [p for each in optimizer.param_groups for p in each["params"]]
+        held += [t for state in optimizer.state.values() for t in state.values()]
+        number = try_disk(directory, sum(t.numel() * t.element_size() for t in held))
+        if not number:
+            raise
+        for half in directory.parent.glob("*.part"):
+            shutil.rmtree(half, ignore_errors=True)
+        raise OSError(number, os.strerror(number), str(directory)) from error
 
 
 def check(args: argparse.Namespace) -> None:

@@ -2,6 +2,10 @@
 
 import json
 import math
+import os
+import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -27,6 +31,8 @@ from mini_impls.model import (
     train_one_process,
 )
 from mini_impls.traffic import CollectiveCounter
+from tests.helpers import ROOT
+from tests.readerkit.upstreams.full_disk import on_full_disk
 
 # 17 and 7 rows: cut unevenly by two and by four, one rank with fewer
 CONFIG = GPTConfig(
@@ -454,3 +460,18 @@ def test_the_norm_of_nothing_is_zero(pool2):
 def test_a_norm_that_is_none_is_refused():
     with pytest.raises(ValueError, match="above 0, got 0"):
         clip_grad_norm_([], 1.0, None, norm_type=0)
+
+
+def test_a_disk_that_takes_no_more_is_one_line_and_leaves_no_file(tmp_path):
+    run = f"{sys.executable} -m mini_impls.fsdp_state --steps 2"
+    script = f"{run}; echo $?; find $0 -name '*.safetensors' -o -name '*.part'"
+    ended = subprocess.run(
+        [*on_full_disk(tmp_path, kib=512), "sh", "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+    )
+    assert ended.stdout.splitlines()[1:] == ["1"]  # above, a step's loss
+    told = r".* rank \d failed first: OSError: \[Errno \d+\] .*/step'\n"
+    assert re.fullmatch(told, ended.stderr)
