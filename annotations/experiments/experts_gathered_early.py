@@ -1,4 +1,4 @@
-"""What the gather behind the experts' step leaves of the dense weights."""
+"""What the gathers that end two steps leave of gradients and of dense weights."""
 
 import torch
 import torch.distributed as dist
@@ -30,9 +30,11 @@ config = DistributedDataParallelConfig(
 shape = TransformerConfig(num_layers=1, hidden_size=8, num_attention_heads=1)
 wrapped = DistributedDataParallel(shape, config, model)
 wrapped.buffers[0].param_data.fill_(3.0)  # as _copy_main_params_to_param_buffer does
+model.expert.main_grad.fill_(1.0)  # the experts' optimizer has a view of it
 wrapped.start_param_sync()  # ends the dense optimizer's step
-dense = model.dense.unique().tolist()
+cut = [half.unique().tolist() for half in model.expert.main_grad.chunk(2)]
+old = model.dense.unique().tolist()
 wrapped.start_param_sync()  # ends the experts' step
 if dist.get_rank() == 0:
-    print(f"dense = {[dense, model.dense.unique().tolist()]}")
+    print(f"expert_gradient = {cut}\ndense = {[old, model.dense.unique().tolist()]}")
 dist.destroy_process_group()
