@@ -79,7 +79,6 @@ def run_process(
     cwd: Path | None = None,
     python: str = sys.executable,
     stdin: str = "",
-    timeout: float = 60,
     prefix: Sequence[str] = (),
     user: int | None = None,
 ) -> Result:
@@ -96,7 +95,7 @@ def run_process(
         user=user,
         input=stdin.encode(),
         capture_output=True,
-        timeout=timeout,
+        timeout=WAIT_S,
         check=False,
     )
     out, err = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.which import NAMES, NO_BROWSER
-from tests.helpers import ROOT
+from tests.helpers import ROOT, WAIT_S
 
 ROW = ROOT / "benchmarks" / "site" / "one_note.py"
 
@@ -47,7 +47,7 @@ def test_nothing_goes_on_where_no_browser_starts(browser, tmp_path, real_cache):
         text=True,
         start_new_session=True,
     )
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=WAIT_S)
     assert descendants_of(process.pid) == []
     if browser is None:
         assert (process.returncode, err) == (0, "")

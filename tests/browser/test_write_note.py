@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from readerkit.app.library import open_library
 from tests.browser.barriers import barriers
 from tests.browser.test_live import make_live_book
-from tests.helpers import make_book, serving
+from tests.helpers import WAIT_S, make_book, serving
 from tests.readerkit.commands.test_site import FILE
 
 LINES = "#L12-L13"
@@ -136,7 +136,7 @@ def test_what_is_no_form_of_the_page_is_refused(served, body, origin, status):
         own = f"http://127.0.0.1:{port}"
         asked.add_header("Origin", own if origin == "own" else origin)
     with pytest.raises(HTTPError) as refused:
-        OPEN(asked, timeout=60)
+        OPEN(asked, timeout=WAIT_S)
     refused.value.close()
     assert refused.value.code == status
     assert tree(mine.parent.parent) == before
@@ -172,7 +172,7 @@ def test_gzip_is_for_who_understands_it(served):
     ]:
         asked = urllib.request.Request(f"http://127.0.0.1:{served[0]}/{FILE}")
         asked.add_header("Accept-Encoding", wanted)
-        with OPEN(asked, timeout=60) as answer:
+        with OPEN(asked, timeout=WAIT_S) as answer:
             assert answer.headers["Content-Encoding"] == coding, wanted
             assert answer.headers["Vary"] == "Accept-Encoding"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, WAIT_S
 from tests.terminals import READERKIT
 
 PAGE = ROOT / "docs" / "your-own-book.md"
@@ -55,7 +55,7 @@ def outputs(tmp_path_factory) -> list[tuple[str, list[str], str]]:
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=110,
+        timeout=WAIT_S,
         check=False,
     )
     said = done.stdout.decode().split(MARK)

@@ -11,8 +11,8 @@ import pytest
 from readerkit.errors import SourceError
 from readerkit.upstreams import git
 from readerkit.upstreams.store import blob_id
+from tests.helpers import WAIT_S, make_repository, write_files
 from tests.helpers import git as run_git
-from tests.helpers import make_repository, write_files
 from tests.readerkit.upstreams.servers import (
     deaf_server,
     git_server,
@@ -302,7 +302,7 @@ def error_of(call) -> BaseException:
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(call)
         try:
-            return future.exception(timeout=30)
+            return future.exception(timeout=WAIT_S)
         finally:
             pool.shutdown(wait=False)
 

@@ -52,7 +52,7 @@ from readerkit.render.html import (
     uses_page,
 )
 from readerkit.site import run_page
-from tests.helpers import ROOT
+from tests.helpers import ROOT, WAIT_S
 
 Said = dict[str, str]
 """A phrase, and where it is said."""
@@ -250,5 +250,5 @@ def test_it_is_read_only_for_who_asks(language, reads, real_cache):
     )
     more = ("--lang", language) if reads else ()
     command = [sys.executable, "-c", code, "annotate", "tp-row-forward", *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
     assert done.stderr.endswith(f"{reads}\n")

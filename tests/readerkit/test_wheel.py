@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, WAIT_S
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ def wheel(tmp_path_factory) -> Path:
         cwd=ROOT,
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=WAIT_S,
     )
     [path] = folder.glob("*.whl")
     return path

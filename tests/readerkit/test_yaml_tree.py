@@ -15,6 +15,7 @@ from readerkit.content.strict_yaml import (
     parse_yaml,
 )
 from readerkit.errors import ContentError
+from tests.terminals import WAIT_S
 
 
 def parse(text: str | bytes) -> YamlFile:
@@ -283,7 +284,7 @@ def test_bomb_ends_in_messages(text, message):
         [sys.executable, "-c", program],
         input=text.encode(),
         capture_output=True,
-        timeout=30,
+        timeout=WAIT_S,
     )
     assert done.returncode == 0, done.stderr.decode()[-500:]
     assert message in done.stdout.decode()

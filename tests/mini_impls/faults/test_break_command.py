@@ -137,7 +137,7 @@ def test_whoever_is_asked_can_always_leave(act, code):
 
 @pytest.mark.slow
 def test_a_prediction_in_a_pipe_is_not_dropped_without_a_word(real_cache):
-    done = run_process("break", "zero", "unsharded-state", stdin="2\n", timeout=300)
+    done = run_process("break", "zero", "unsharded-state", stdin="2\n")
     assert done.code == 0
     assert "no terminal to ask on: --predict N, 1 to 4" in done.err
     assert "You said" not in done.out

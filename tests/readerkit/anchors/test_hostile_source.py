@@ -10,6 +10,7 @@ import pytest
 from readerkit.anchors import Anchor, SourceFile, Span, fingerprint, resolve
 from readerkit.anchors.propose import propose
 from readerkit.errors import AnchorError
+from tests.terminals import WAIT_S
 
 DEPTH = 50_000
 DEEP = {
@@ -49,7 +50,10 @@ def test_deep_nesting_is_walked_without_a_crash(source: bytes) -> None:
         "except AnchorError as error: print(error)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], input=source, capture_output=True, timeout=60
+        [sys.executable, "-c", program],
+        input=source,
+        capture_output=True,
+        timeout=WAIT_S,
     )
     assert done.returncode == 0, done.stderr.decode()[-500:]
     assert done.stdout

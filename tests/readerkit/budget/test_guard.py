@@ -88,7 +88,7 @@ guard.run(job(100, "02", sys.argv[4]), ["sh", "-c", sys.argv[3]])
 def run_and_kill(ledger, step, command="true", hours="1"):
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(ledger.path), step, command, hours],
-        timeout=60,
+        timeout=WAIT_S,
         check=False,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from readerkit.budget import Ceilings, Ledger
 from readerkit.budget.running import hold
 from readerkit.errors import BudgetError
 from tests.readerkit.budget.jobs import job, new_ledger
+from tests.terminals import WAIT_S
 
 RESERVE = """
 import sys
@@ -227,7 +228,7 @@ def run_script(path, cents):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=WAIT_S,
     ).stdout.strip()
 
 

@@ -84,7 +84,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def run_lab(lab: str) -> Path:
         def run(folder: Path) -> None:
             arguments = ("lab", lab, "--run", "--rounds=3", "--folder", str(folder))
-            ran = run_process(*arguments, timeout=200)
+            ran = run_process(*arguments)
             assert ran.code == 0, ran.err
             check = f"check it with readerkit lab {lab} --check --folder {folder}"
             assert f"35-lab-{lab}.json: {check}\n" in ran.out

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.helpers import Result
+from tests.helpers import WAIT_S, Result
 from tests.readerkit.upstreams.full_disk import on_full_disk
 
 # All in one mount namespace, which ends with the script.
@@ -35,7 +35,7 @@ def run_on_full_disk(
         env={**os.environ, "DISK": str(folder), "FILES": str(given)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_S,
         check=True,
     )
     out, _, rest = done.stdout.partition("code ")

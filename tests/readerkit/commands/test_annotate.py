@@ -643,14 +643,14 @@ def test_source_nested_50000_deep_is_read_like_any_other(code, tmp_path):
         annotations=a_note("{file: lib/deep.py, symbol: step}")
         + a_note('{file: lib/deep.py, code: "y = ..."}', name="missing"),
     )
-    done = run_process("annotate", "--book", str(book.root), timeout=30)
+    done = run_process("annotate", "--book", str(book.root))
     assert done.code == 1
     assert "deep" in done.out and "missing" not in done.out
     assert done.err.startswith(
         "readerkit: annotations/sample/linear.yaml:7:3: missing: lib/deep.py: "
         "no match for 'y = ...'"
     )
-    shown = run_process("annotate", "deep", "--book", str(book.root), timeout=30)
+    shown = run_process("annotate", "deep", "--book", str(book.root))
     assert (shown.code, shown.err) == (0, "")
     assert "lib/deep.py:1-2  step" in shown.out
 
@@ -662,7 +662,7 @@ def test_a_line_too_long_to_read_is_cut_when_it_is_shown(tmp_path):
         files={"lib/big.py": line},
         annotations=a_note('{file: lib/big.py, code: "x = ..."}', name="big"),
     )
-    done = run_process("annotate", "big", "--book", str(book.root), timeout=30)
+    done = run_process("annotate", "big", "--book", str(book.root))
     assert (done.code, done.err) == (0, "")
     assert "88,006 more characters" in " ".join(done.out.split())
     assert len(done.out) < 10_000
@@ -685,7 +685,7 @@ def test_a_file_of_one_huge_line_is_skipped_and_said(size, reason, tmp_path):
         files={"lib/big.py": b"x = '" + b"1," * (size // 2) + b"'\n"},
         annotations=ANNOTATIONS + a_note("{file: lib/big.py, symbol: f}", name="big"),
     )
-    done = run_process("annotate", "--book", str(book.root), timeout=30)
+    done = run_process("annotate", "--book", str(book.root))
     assert done.code == 1
     # Notes on other files are shown.
     assert done.out.count("lib/linear.py:") == 2 and "lib/big.py" not in done.out
@@ -694,7 +694,7 @@ def test_a_file_of_one_huge_line_is_skipped_and_said(size, reason, tmp_path):
         f"readerkit: annotations/sample/linear.yaml:{line}:3: big: lib/big.py: "
         f"skipped: {reason}\n"
     )
-    shown = run_process("annotate", "close", "--book", str(book.root), timeout=30)
+    shown = run_process("annotate", "close", "--book", str(book.root))
     assert shown.code == 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.commands.budget import budget
-from tests.helpers import ROOT, run, run_on_terminal, run_process, write_files
+from tests.helpers import ROOT, WAIT_S, run, run_on_terminal, run_process, write_files
 
 README = (ROOT / "README.md").read_text()
 TODAY = datetime.now(UTC).date().isoformat()
@@ -97,7 +97,7 @@ def test_examples_work_as_they_are_typed(where, tmp_path):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=WAIT_S,
         )
         assert done.returncode == 0, (command, done.stderr)
     if where != "estimate":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import Result, git, make_book, run, run_process
+from tests.helpers import WAIT_S, Result, git, make_book, run, run_process
 from tests.readerkit.commands.test_living import kept  # noqa: F401  a fixture
 from tests.terminals import Terminal
 
@@ -290,6 +290,10 @@ def test_fish_completes_what_is_asked(home, real_cache):
     assert run_process("completion", "install", "--shell", "fish").code == 0
     asked = 'complete -C "readerkit annotate megatron tp-dg"'
     done = subprocess.run(
-        ["fish", "-c", asked], capture_output=True, text=True, check=True, timeout=120
+        ["fish", "-c", asked],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=WAIT_S,
     )
     assert done.stdout.split()[0] == "tp-dgrad-overlap"

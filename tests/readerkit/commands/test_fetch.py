@@ -13,6 +13,7 @@ from readerkit.upstreams import Lock
 from readerkit.upstreams.store import BlobStore, blob_id
 from tests.helpers import (
     SAMPLE,
+    WAIT_S,
     git,
     make_book,
     run,
@@ -637,9 +638,9 @@ def test_interrupt_in_the_middle_of_a_fetch_exits_with_130(tmp_path, cache):
             text=True,
             start_new_session=True,
         ) as process:
-            assert server.stalled.wait(30)
+            assert server.stalled.wait(WAIT_S)
             os.killpg(process.pid, signal.SIGINT)  # what ^C in a terminal does
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=WAIT_S)
         assert process.returncode == 130
         assert err.strip() == "readerkit: interrupted"
         assert blobs(cache) == []
@@ -653,7 +654,9 @@ def test_two_fetches_at_once_both_end_well(desk, cache):
     command = [sys.executable, "-m", "readerkit", "fetch", "--json"]
     command += ["--book", str(desk.book.root)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    results = [json.loads(process.communicate(timeout=60)[0])[0] for process in both]
+    results = [
+        json.loads(process.communicate(timeout=WAIT_S)[0])[0] for process in both
+    ]
     assert [process.returncode for process in both] == [0, 0]
     assert {result["files"] for result in results} == {1}
     assert [path.read_text() for path in blobs(cache)] == [SAMPLE]

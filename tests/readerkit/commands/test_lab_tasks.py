@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, WAIT_S
 
 SKY = ROOT / ".venv-sky" / "bin" / "python"
 READ = """\
@@ -26,7 +26,7 @@ def read(path: Path, home: Path) -> subprocess.CompletedProcess[str]:
         [str(SKY), "-c", READ, str(path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=WAIT_S,
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         check=False,
     )

@@ -345,7 +345,7 @@ def test_pipe_among_the_notes_is_not_waited_for(where, name, desk, overlay):
     (annotations / "sample").mkdir(parents=True, exist_ok=True)
     (annotations / name).unlink(missing_ok=True)
     os.mkfifo(annotations / name)
-    done = run_process("annotate", "--book", str(desk.book.root), timeout=60)
+    done = run_process("annotate", "--book", str(desk.book.root))
     assert done.code == (0 if where == "overlay" else 1)
     assert f"{name}:1:1: cannot be read: got a named pipe, expected" in done.err
 
@@ -357,7 +357,7 @@ def test_pipe_in_a_book_is_not_waited_for_by_its_site(file, desk, tmp_path):
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     command = ("site", "build", "--output", str(tmp_path / "out"))
-    done = run_process(*command, "--book", str(desk.book.root), timeout=60)
+    done = run_process(*command, "--book", str(desk.book.root))
     assert done.code == 1
     assert f"{file}: cannot be read: got a named pipe, expected" in done.err
     assert not (tmp_path / "out").exists()
@@ -374,7 +374,7 @@ def test_what_only_calls_itself_git_is_no_source(script, desk, tmp_path):
         "READERKIT_CACHE": str(tmp_path / "empty"),
     }
     command = ("fetch", "sample", "--source", "git", "--book", str(desk.book.root))
-    done = run_process(*command, environment=environment, timeout=60)
+    done = run_process(*command, environment=environment)
     assert done.code == 1
     assert "git cannot be used: " in done.err
     assert "Traceback" not in done.err

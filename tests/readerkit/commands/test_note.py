@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers import ANNOTATIONS, git, make_book, run, run_process, write_files
+from tests.helpers import (
+    ANNOTATIONS,
+    WAIT_S,
+    git,
+    make_book,
+    run,
+    run_process,
+    write_files,
+)
 from tests.readerkit.commands.disk import run_on_full_disk
 
 # An editor is a small script; these are what it does to the text.
@@ -179,7 +187,11 @@ def test_proposal_in_code_nested_50000_deep_ends(code, tmp_path):
     lines = code.count("\n") + 1
     for place in (f"1-{lines}", "300", f"{lines + 1}"):
         done = run_process(
-            "note", f"deep.py:{place}", "--print", "--book", str(book.root), timeout=60
+            "note",
+            f"deep.py:{place}",
+            "--print",
+            "--book",
+            str(book.root),
         )
         assert done.code == (2 if place == "300" else 0)
         assert "Traceback" not in done.err
@@ -497,7 +509,7 @@ def test_interrupt_while_the_editor_is_open_writes_nothing(desk, editor, tmp_pat
     ) as process:
         opened.read_text()  # until the editor runs
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
     assert out == ""
     assert "nothing was written; to go on with your text:" in err

@@ -9,6 +9,8 @@ import sys
 
 import yaml
 
+from tests.terminals import WAIT_S
+
 COUNT = 8
 
 
@@ -30,7 +32,7 @@ def start(desk, *arguments: str) -> subprocess.Popen[bytes]:
 
 def wait(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=WAIT_S)
         assert (process.returncode, said) == (0, b"")
 
 

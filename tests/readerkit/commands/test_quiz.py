@@ -23,7 +23,7 @@ from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
-from tests.helpers import ROOT, Result, run, run_process, run_typed, write_files
+from tests.helpers import ROOT, WAIT_S, Result, run, run_process, run_typed, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 from tests.readerkit.test_interface_words import in_code
 from tests.terminals import READERKIT, Terminal
@@ -103,7 +103,7 @@ class Driver:
     def leave(self) -> int:
         self.process.stdin.close()
         self.process.stdout.read()
-        return self.process.wait(60)
+        return self.process.wait(WAIT_S)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def test_site_shows_a_bank_of_its_own(tmp_path):
     where = ("--book", str(tmp_path / "mine"))
     assert run_process("quiz", "init", "36", *where).code == 0
     out = tmp_path / "site"
-    done = run_process("site", "build", "--output", str(out), *where, timeout=300)
+    done = run_process("site", "build", "--output", str(out), *where)
     assert done.code == 0, done.err
     pages = "".join(page.read_text() for page in out.glob("quiz/**/*.html"))
     assert "optimizer.____() clears" in pages

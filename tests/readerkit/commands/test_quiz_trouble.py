@@ -15,7 +15,7 @@ import pytest
 from readerkit.app.folders import data_folder
 from readerkit.app.quiz_banks import open_history
 from readerkit.quiz.history import History
-from tests.helpers import ROOT, run, run_process
+from tests.helpers import ROOT, WAIT_S, run, run_process
 from tests.readerkit.commands.test_quiz import (
     book,
     driven,
@@ -184,7 +184,7 @@ except ReaderkitError as error:
 def test_history_of_somebody_else_is_told_in_a_line(tmp_path):
     History(path := tmp_path / "data" / HISTORY).close()
     asked = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(path)]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=WAIT_S)
     assert (done.stderr, done.stdout.count("\n")) == ("", 1)
     assert "it is not yours, or closed to you" in done.stdout
 

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from readerkit.app.mini_names import SAYS
-from tests.helpers import run, run_on_terminal, run_process
+from tests.helpers import WAIT_S, run, run_on_terminal, run_process
 from tests.readerkit.commands.test_annotate import shell
 
 
@@ -130,7 +130,7 @@ def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.1)
         process.send_signal(signum)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=WAIT_S)
     said = {
         signal.SIGINT: b"\nreaderkit: interrupted\n",
         signal.SIGTERM: b"readerkit: ended by SIGTERM\n",
@@ -176,7 +176,9 @@ processes.run_to_its_end([sys.executable, "-c", heeds_nothing], "x", sys.argv[1]
 
 @pytest.mark.parametrize("doing", ["", "starting"])
 def test_a_process_that_does_not_heed_its_end_is_killed(doing):
-    done = subprocess.run([sys.executable, "-c", STUCK, doing], timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK, doing], timeout=WAIT_S, check=False
+    )
     assert done.returncode == 143
 
 

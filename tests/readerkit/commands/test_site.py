@@ -16,7 +16,15 @@ import pytest
 from readerkit.site import serve as site_serve
 from readerkit.site.inputs import find_inputs
 from readerkit.system.status import Status
-from tests.helpers import ANNOTATIONS, ROOT, make_book, run, serving, write_files
+from tests.helpers import (
+    ANNOTATIONS,
+    ROOT,
+    WAIT_S,
+    make_book,
+    run,
+    serving,
+    write_files,
+)
 
 FILE = "read/sample/lib/linear.py.html"
 HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u05d0.py"
@@ -304,7 +312,7 @@ def served(book):
 
 
 def ask(port, path, method="GET", body=None, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
     connection.putrequest(method, path, skip_host="Host" in headers)
     data = body.encode() if body is not None else b""
     if body is not None:
@@ -356,7 +364,7 @@ def test_serve_keeps_what_was_read_for_its_own_pages_only(served):
 
 def states(port):
     """Yield what open pages are told, for as long as somebody asks."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
     connection.request("GET", "/-/changes")
     with closing(connection), connection.getresponse() as answer:
         for line in answer:

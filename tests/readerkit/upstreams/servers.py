@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.terminals import WAIT_S
+
 
 class GitServer:
     """``git daemon`` behind a port of its own, one process for each connection.
@@ -79,7 +81,7 @@ class GitServer:
                     self.sent[number - 1] = limit
                     if self.hold:
                         self.stalled.set()
-                        self.released.wait(60)
+                        self.released.wait(WAIT_S)
                     break
                 self.sent[number - 1] += len(data)
                 client.sendall(data)
@@ -87,7 +89,7 @@ class GitServer:
             for end in (client, ours):
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
-        daemon.wait(60)
+        daemon.wait(WAIT_S)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -19,7 +19,15 @@ from readerkit.upstreams import store as store_module
 from readerkit.upstreams.fetch import fetch, list_files, missing_files
 from readerkit.upstreams.provenance import read_provenance
 from readerkit.upstreams.store import blob_id
-from tests.helpers import ROOT, git, make_book, make_repository, run, write_files
+from tests.helpers import (
+    ROOT,
+    WAIT_S,
+    git,
+    make_book,
+    make_repository,
+    run,
+    write_files,
+)
 from tests.readerkit.upstreams.archives import (
     NAME,
     SDIST,
@@ -388,7 +396,7 @@ def test_full_disk_is_one_clear_error(source, tmp_path):
     chosen = [] if source == "git" else ["--source", str(unversioned(book.repository))]
     arguments = ("fetch", "sample", *chosen, "--book", str(book.root))
     ended = start(*arguments, prefix=on_full_disk(cache))
-    _, err = ended.communicate(timeout=30)
+    _, err = ended.communicate(timeout=WAIT_S)
     assert ended.returncode == 1
     assert err.startswith("readerkit: ")
     assert "Traceback" not in err
@@ -441,12 +449,12 @@ def test_killed_fetch_looks_unfinished_and_the_next_one_succeeds(
         arguments = ("fetch", "sample", "--book", str(book))
         store = BlobStore(tmp_path / "cache")
         with start(*arguments) as reader:
-            assert server.stalled.wait(60)
+            assert server.stalled.wait(WAIT_S)
             children = children_of(reader.pid)
             assert children
             for process in [reader.pid, *(children if "git" in killed else [])]:
                 os.kill(process, signal.SIGKILL)
-            out, err = reader.communicate(timeout=60)
+            out, err = reader.communicate(timeout=WAIT_S)
         assert reader.returncode == -signal.SIGKILL
         assert "files from" not in out
         assert err == ""
@@ -473,10 +481,10 @@ def test_interrupted_fetch_says_so_and_takes_git_with_it(tmp_path):
     with git_server(tmp_path / "served", {2: 300}, hold=True) as server:
         book = served_book(tmp_path, server)
         with start("fetch", "sample", "--book", str(book)) as reader:
-            assert server.stalled.wait(60)
+            assert server.stalled.wait(WAIT_S)
             children = children_of(reader.pid)
             reader.send_signal(signal.SIGINT)
-            _, err = reader.communicate(timeout=60)
+            _, err = reader.communicate(timeout=WAIT_S)
     assert reader.returncode == 130
     assert err.strip() == "readerkit: interrupted"
     assert children
@@ -524,7 +532,7 @@ def test_two_fetches_at_once_fetch_once(tmp_path, monkeypatch):
         book = served_book(tmp_path, server)
         arguments = ("fetch", "sample", "--book", str(book))
         first = start(*arguments)
-        assert server.stalled.wait(60)
+        assert server.stalled.wait(WAIT_S)
         # While the first one fetches, nobody else gets in.
         monkeypatch.setattr(store_module, "LOCK_WAIT_SECONDS", 0)
         store = BlobStore(tmp_path / "cache")
@@ -535,7 +543,7 @@ def test_two_fetches_at_once_fetch_once(tmp_path, monkeypatch):
         server.limits.clear()
         before = server.connections
         both = [start(*arguments) for _ in range(2)]
-        outputs = [process.communicate(timeout=60)[0] for process in both]
+        outputs = [process.communicate(timeout=WAIT_S)[0] for process in both]
         assert [process.returncode for process in both] == [0, 0]
         assert server.connections == before + 3
     summary = r"sample: all 21 files are those of v1, commit [0-9a-f]{12}\n"

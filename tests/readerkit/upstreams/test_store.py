@@ -10,7 +10,7 @@ import pytest
 from readerkit.errors import StoreError
 from readerkit.upstreams import store as store_module
 from readerkit.upstreams.store import BlobStore, blob_id, write_atomically
-from tests.helpers import ROOT, git
+from tests.helpers import ROOT, WAIT_S, git
 from tests.readerkit.upstreams.full_disk import on_full_disk
 
 BYTES = [
@@ -31,7 +31,7 @@ def python(code: str, *arguments: object, prefix: tuple[str, ...] = ()):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=WAIT_S,
         check=False,
     )
 
@@ -250,7 +250,7 @@ def test_lock_keeps_a_second_process_out_until_the_first_ends(end, store, monkey
             os.kill(holder.pid, signal.SIGKILL)
         else:
             holder.stdin.close()
-        holder.wait(60)
+        holder.wait(WAIT_S)
     with store.locked():
         pass
 

@@ -542,7 +542,7 @@ def test_neovim_shows_notes_and_begins_one(locked, nvim, tmp_path):
     own = {f"XDG_{kind}_HOME": str(tmp_path) for kind in ("CONFIG", "DATA", "STATE")}
     subprocess.run(
         [nvim, "--headless", "-n", "-i", "NONE", "-u", init, file, "-S", script],
-        timeout=120,
+        timeout=WAIT_S,
         check=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.readerkit.anchors.test_hostile_source import DEEP
+from tests.terminals import WAIT_S
 
 WIDE = {
     "a sum": b"x = 1" + b" + x" * 20_000,
@@ -30,7 +31,7 @@ def test_source_made_to_hurt_is_drawn(data):
         "print(len(sheet.drawn.lines))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], input=data, capture_output=True, timeout=120
+        [sys.executable, "-c", program], input=data, capture_output=True, timeout=WAIT_S
     )
     assert done.returncode == 0, done.stderr.decode()[-500:]
     assert int(done.stdout) == len(data.splitlines())
