@@ -14,9 +14,8 @@ RANKS = 1
 dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
 mesh = init_device_mesh("cpu", (2,))
 model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)))
-for layer in model:
+for layer in (*model, model):
     fully_shard(layer, mesh=mesh)
-fully_shard(model, mesh=mesh)
 calls = []
 
 
@@ -30,9 +29,12 @@ def noting(method):
 
 for name in ("post_backward", "finalize_backward"):
     setattr(FSDPParamGroup, name, noting(getattr(FSDPParamGroup, name)))
-model(torch.ones(1, 4)).sum().backward()
-print("last =", json.dumps(calls))
-calls.clear()
-model.set_is_last_backward(False)
-model(torch.ones(1, 4)).sum().backward()
-print("not_last =", json.dumps(calls))
+for name, forward in {
+    "last": model,
+    "two_unfed": lambda x: model[0](x) + model[1](x),
+    "not_last": model,
+}.items():
+    model.set_is_last_backward(name != "not_last")
+    calls.clear()
+    forward(torch.ones(1, 4)).sum().backward()
+    print(name, "=", json.dumps(calls))
