@@ -1,4 +1,4 @@
-"""A parameter that an inner call of fully_shard ignored, below a call on the root."""
+"""Parameters that an inner call of fully_shard ignored, below a call on the root."""
 
 import json
 
@@ -22,8 +22,13 @@ with torch.no_grad():
 ignored = [torch.zeros(2), torch.zeros(2)]
 dist.all_gather(ignored, bias.grad)
 grouped = model[1].bias.grad.full_tensor()
+tied = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+tied[1].weight = tied[0].weight
+fully_shard(tied[0], ignored_params={tied[0].weight})
+fully_shard(tied)
 if rank == 0:
     print(f"ignored = {json.dumps([gradient[0].item() for gradient in ignored])}")
     print(f"sharded = {json.dumps(isinstance(bias, DTensor))}")
+    print(f"tied_sharded = {json.dumps(isinstance(tied[0].weight, DTensor))}")
     print(f"grouped = {json.dumps(grouped[0].item())}")
 dist.destroy_process_group()
