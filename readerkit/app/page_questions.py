@@ -20,8 +20,8 @@ from readerkit.render.html.quiz_page import BankView, TopicQuestions
 from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed, written
 
-SEEDS = (0, 1, 2)
-"""Of the variants that a page without a server asks."""
+VARIANTS, SEEDS = 3, range(12)
+"""As many variants a page without a server asks, of the first seeds that differ."""
 
 
 def read_banks(book: Path) -> list[Bank]:
@@ -111,23 +111,26 @@ def checks(
         ReaderkitError: a key that does not compute or is not in the lock.
     """
     [bank] = (each for each in banks if each.rules.phase == phase)
-    version, found = bank.rules.version, []
+    found = []
     for name, question in bank.shared(own_asked).questions.items():
         if question.topic == topic:
-            figures = own_asked.get(name, {})
-            is_same = figures or not question.parameters
-            found.append(
-                [
-                    Asked(
-                        question,
-                        seed,
-                        version,
-                        bank.variant(name, seed, figures),
-                        figures,
-                    )
-                    for seed in (SEEDS[:1] if is_same else SEEDS)
-                ]
-            )
+            found.append(variants_of(bank, name, own_asked.get(name, {})))
+    return found
+
+
+def variants_of(
+    bank: Bank, name: str, figures: Mapping[str, Number] | None = None
+) -> list[Asked]:
+    """Return the variants of a question on a page: no two of them ask the same."""
+    question, version = bank.questions[name], bank.rules.version
+    is_same = figures or not question.parameters
+    found: list[Asked] = []
+    for seed in SEEDS[:1] if is_same else SEEDS:
+        variant = bank.variant(name, seed, figures)
+        if variant.prompt not in [each.variant.prompt for each in found]:
+            found.append(Asked(question, seed, version, variant, figures or {}))
+        if len(found) == VARIANTS:
+            break
     return found
 
 
@@ -174,9 +177,6 @@ def asking(read: Callable[[], list[Bank]]) -> Ask:
 
 def _inline(bank: Bank, name: str) -> InlineQuestion:
     question, rules = bank.questions[name], bank.rules
-    seeds = SEEDS if question.parameters else SEEDS[:1]
-    asked = [
-        Asked(question, seed, rules.version, bank.variant(name, seed)) for seed in seeds
-    ]
+    asked = variants_of(bank, name)
     page = addresses.quiz_topic_page(rules.phase, question.topic)
     return InlineQuestion(rules.phase, page, asked)

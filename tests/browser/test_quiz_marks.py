@@ -10,9 +10,9 @@ import pytest
 
 from readerkit.app.folders import shipped_book
 from readerkit.app.interface_words import read_words
-from readerkit.app.page_questions import SEEDS, read_banks
+from readerkit.app.page_questions import read_banks, variants_of
 from readerkit.model.language import said
-from readerkit.quiz.page_key import Asked, PageKey
+from readerkit.quiz.page_key import PageKey
 from readerkit.quiz.variant import AnswerError, ended, format_number
 from readerkit.render.html.quiz_rules import quiz_rules
 from readerkit.render.html.words import Words
@@ -72,10 +72,8 @@ def each(text):
 def variants():
     """Yield every question of the bank and of the sample, in each variant of a page."""
     for bank in (*read_banks(shipped_book()), sample_bank()):
-        for name, question in bank.questions.items():
-            for seed in SEEDS if question.parameters else SEEDS[:1]:
-                version = bank.rules.version
-                yield Asked(question, seed, version, bank.variant(name, seed))
+        for name in bank.questions:
+            yield from variants_of(bank, name)
 
 
 def answers(asked, table):

@@ -8,13 +8,14 @@ import json
 import re
 from collections import Counter
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from msgspec.structs import replace
 
 from readerkit.app.check_quiz import known_names
 from readerkit.app.library import open_library
+from readerkit.app.page_questions import VARIANTS, variants_of
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.quiz_keys import resolve_keys
 from readerkit.quiz.lint import SHUFFLED, lint_bank
@@ -168,6 +169,14 @@ def test_parametric_questions_have_several_variants():
         if question.type == "numeric" and not question.own_figures:
             keys = {bank().variant(question.id, seed).key for seed in range(40)}
             assert len(keys) >= 3, question.id
+
+
+def test_no_two_variants_on_a_page_ask_the_same():
+    for question in bank().questions.values():
+        prompts = [each.variant.prompt for each in variants_of(bank(), question.id)]
+        assert all(a != b for a, b in combinations(prompts, 2)), question.id
+        if question.type == "numeric" and not question.own_figures:
+            assert len(prompts) == VARIANTS, question.id
 
 
 def test_no_upstream_text_stands_in_a_question():
