@@ -29,4 +29,7 @@ try:
 except KeyError as error:
     print("between =", json.dumps(type(error).__name__))
 joined.append(DeviceMesh._concatenate([flat, mesh["tp"]]).mesh_dim_names)
+mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("tp", "dp", "cp"))
+mesh["dp", "cp"]._flatten()
+print("before =", json.dumps(mesh["tp", "dp_cp"].mesh.tolist()))
 print("joined =", json.dumps(joined))
