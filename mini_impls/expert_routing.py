@@ -121,7 +121,7 @@ def drop_tokens(routing: Routing, k: int, factor: float) -> Routing:
 def load_balancing_loss(
     scores: Tensor, tokens_per_expert: Tensor, k: int, coeff: float
 ) -> Tensor:
-    """Return coeff * E * the sum over experts of share of tokens * mean score.
+    """Return coeff * E * the sum over experts of share of choices * mean score.
 
     `coeff` where the load is even. Counts have no gradient: it reaches the scores, and
     pulls down those of experts with many tokens.

@@ -1,4 +1,4 @@
-"""Tensor parallelism: every rank holds a slice of each weight and sees all the data.
+"""Tensor parallelism: ranks hold slices of the layers' matrices and see all the data.
 
 A column-parallel layer and the row-parallel one behind it need one all-reduce forward
 and one backward. Attention is cut by heads, embedding and output layer by vocabulary.

@@ -1,11 +1,11 @@
-"""Orders of work in which nobody need wait: ZB-H2, ZB-V and DualPipe, with no torch.
+"""Orders of work that leave little to wait for: ZB-H2, ZB-V, DualPipe; with no torch.
 
 Where a backward is two steps, B for its input and W for its weights, W can fill a gap.
-ZB-H2 fills all gaps of 1F1B and holds 2 p - 1 microbatches instead of p. ZB-V cuts the
-model into 2 p stages and lays them on p ranks as a V, there and back, so that what a
-rank began it also ends. DualPipe sends half of the microbatches in at each end; folded
-in the middle (DualPipeV) it is the V again, in which a forward and a backward share a
-block.
+ZB-H2 fills the gaps of 1F1B but for p - 1 forwards and holds 2 p - 1 microbatches, not
+p. ZB-V cuts the model into 2 p stages and lays them on p ranks as a V, there and back,
+so that what a rank began it also ends. DualPipe sends half of the microbatches in at
+each end; folded in the middle (DualPipeV) it is the V again, in which a forward and a
+backward share a block.
 
     rank     | 0  1  1  0       stages of two ranks as a V
     stage    | 0  1  2  3
