@@ -64,7 +64,7 @@ def test_a_run_is_shown_while_it_goes_on_when_it_ends_and_when_it_is_killed(page
     assert re.search(r'lang="?es"?>rank 0 junto al cálculo: calcula ', shown)
 
     # One process takes all steps first.
-    process = subprocess.Popen([*RUN, "300"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*RUN, "120"], stdout=subprocess.DEVNULL)
     try:
         _wait_until(lambda: "and it goes on" in page("/-/run/now"))
         assert page().count("<table") == 1
