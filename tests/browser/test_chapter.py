@@ -12,6 +12,7 @@ from tests.browser.barriers import barriers
 from tests.browser.conftest import write_site
 from tests.browser.test_pages import overflow
 from tests.helpers import run, write_files
+from tests.readerkit.quiz.sample import QUESTIONS
 from tests.served_quiz import make_quiz_book
 
 CHAPTER = """\
@@ -40,7 +41,8 @@ def made(browser, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READERKIT_CACHE", str(folder / "cache"))
         patch.setenv("READERKIT_DATA", str(folder / "data"))
-        book = make_quiz_book(folder)
+        varied = QUESTIONS.replace("choose: [7, 7]", "choose: [7, 8]")
+        book = make_quiz_book(folder, varied)
         texts = {"01-a.md": CHAPTER, "01-a.es.md": SPANISH}
         at = "site/pages/chapters"
         write_files(book.root, {f"{at}/{name}": text for name, text in texts.items()})
