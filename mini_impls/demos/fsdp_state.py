@@ -135,8 +135,8 @@ def blaming_a_full_disk(
         number = try_disk(directory, sum(t.numel() * t.element_size() for t in held))
         if not number:
             raise
-        for half in directory.parent.glob("*.part"):
-            shutil.rmtree(half, ignore_errors=True)
+        for file in directory.parent.glob("*.part/*"):  # the folder is the others', too
+            file.unlink(missing_ok=True)
         raise OSError(number, os.strerror(number), str(directory)) from error
 
 
