@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -16,6 +16,7 @@ from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
 from readerkit.claims.unproved import Unproved, unproved
+from readerkit.claims.unquoted import WordCount
 from readerkit.content.kind import Place
 from readerkit.errors import ContentFault
 from readerkit.model.freshness import Change, MadeFrom, changes
@@ -88,6 +89,7 @@ class HeldClaims:
     claims: list[tuple[Sentence, Proof]]
     unproved: list[tuple[str, Place, Unproved]]
     """Sentences that no claim covers, each with its entry's id and place."""
+    words: WordCount
     locks: Mapping[str, Lock]
     """Those of the upstreams whose claims these are, all of them."""
     mine: frozenset[str]
@@ -196,6 +198,7 @@ class HeldClaims:
                 for s, p in self._of("false")
             ],
             "not_held": [self._row(s, p, near=[*p.near]) for s, p in self._of("lost")],
+            "words": asdict(self.words),
             "open": [
                 {**_named(sentence), "why": proof.found}
                 for sentence, proof in self._of("open")
@@ -234,7 +237,7 @@ def hold_claims(
 ) -> HeldClaims:
     """Hold the claims of a book, of one upstream of it, or of these entries alone.
 
-    What no claim covers is looked for where ``lacking`` asks for it.
+    What no claim covers or says is looked for where ``lacking`` asks for it.
     """
     ground = open_ground(library)
     if entries is None:
@@ -258,7 +261,9 @@ def hold_claims(
     }
     mine = frozenset(note.id for note in book.annotations.values() if note.mine)
     living = frozenset(each.name for each in chosen_locks if each.is_living)
-    return HeldClaims(held, unclaimed, locks, mine, living)
+    parts = [part for each in (entries if lacking else ()) for part in each.claimed()]
+    words = WordCount.of(parts)
+    return HeldClaims(held, unclaimed, words, locks, mine, living)
 
 
 def print_claims(found: dict[str, Any]) -> None:
@@ -287,3 +292,5 @@ def print_unproved(found: dict[str, Any]) -> None:
         place = f"{each['file']}:{each['line']}: {each['id']}, {each['field']}"
         click.echo(f"{place} ({words}): {each['sentence']}")
     click.echo(f"unproved: {counted(len(lacking), 'sentence')}")
+    if count := found.get("words"):
+        click.echo(f"said by no claim: {count['unquoted']:,} of {count['all']:,} words")

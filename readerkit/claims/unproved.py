@@ -73,7 +73,7 @@ class Unproved:
 def unproved(entry: Claimed) -> Iterator[Unproved]:
     """Yield every sentence of an entry that asserts something and has no claim."""
     for name, text in entry.texts.items():
-        said = [*_places(entry.claims, one_spaced(text))]
+        said = [*places_of(entry.claims, one_spaced(text))]
         for start, sentence in sentences_of(text):
             near = [
                 (claim, first - start, last - start)
@@ -101,7 +101,8 @@ def _covers(claim: Claim, first: int, last: int, word: re.Match[str]) -> bool:
     return first < min(cut for cut in cuts if cut >= word.end()) and begin < last
 
 
-def _places(claims: tuple[Claim, ...], text: str) -> Iterator[tuple[Claim, int, int]]:
+def places_of(claims: tuple[Claim, ...], text: str) -> Iterator[tuple[Claim, int, int]]:
+    """Yield each claim with where its words begin and end in a text ``one_spaced``."""
     for claim in claims:
         for match in re.finditer(re.escape(one_spaced(claim.says)), text):
             yield claim, *match.span()

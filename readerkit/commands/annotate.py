@@ -71,8 +71,8 @@ KINDS = {
 @click.option(
     "--claims",
     is_flag=True,
-    help="Of a note, concept, mirror, chapter or question: show what proves its "
-    "sentences. With --check: list those that nothing proves; with --strict fail.",
+    help="Of a note, concept, mirror, chapter or question: its claims, held, and the "
+    "words that none says. With --check: list unproved sentences; --strict: fail.",
 )
 @click.option(
     "--format",
@@ -323,7 +323,7 @@ def _show_one(
     if as_json:
         [plain] = plain_notes(library, sources, [note])
         if claims:
-            plain["claims"] = plain_proofs(library, written)
+            plain |= plain_proofs(library, written)
         print_json(plain)
     elif claims:
         show_proofs(library, written, language, as_json=False, pager=pager)

@@ -16,6 +16,7 @@ from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.proof_marks import with_marks, words_in
+from readerkit.claims.unquoted import Unquoted, unquoted
 from readerkit.content.annotations import Annotation, Concept
 from readerkit.content.mirrors import Mirror
 from readerkit.model.anchor import Span
@@ -51,9 +52,9 @@ def _held(entry: Claimable, ground: Ground) -> Iterator[tuple[Sentence, Proof]]:
     return ((each, hold(each.claim, ground)) for each in sentences(entry))
 
 
-def plain_proofs(library: Library, entry: Claimable) -> list[dict[str, Any]]:
-    """Return the claims of an entry as JSON has them, held now."""
-    return [
+def plain_proofs(library: Library, entry: Claimable) -> dict[str, Any]:
+    """Return the claims of an entry as JSON has them, held now, and what none says."""
+    claims = [
         {
             "says": sentence.claim.says,
             "check": sentence.claim.kind,
@@ -67,6 +68,26 @@ def plain_proofs(library: Library, entry: Claimable) -> list[dict[str, Any]]:
         }
         for sentence, proof in _held(entry, open_ground(library))
     ]
+    left = [{"field": each.field, "words": each.words} for each in _unquoted(entry)]
+    return {"claims": claims, "unquoted": left}
+
+
+def _unquoted(entry: Claimable) -> Iterator[Unquoted]:
+    return (each for part in entry.claimed() for each in unquoted(part))
+
+
+def not_said(entry: Claimable, say: Say) -> Iterator[str]:
+    """Yield what no claim says, field by field: in a pipe one line each, with tabs."""
+    is_terminal, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
+    parts = [*_unquoted(entry)]
+    if is_terminal and parts:
+        yield from _wrapped(say("No claim says:"), "", width)
+    for each in parts:
+        words = visible_line(each.words)
+        if is_terminal:
+            yield from _wrapped(f"- {each.field}: {words}", "    ", width)
+        else:
+            yield "\t".join(("unquoted", words, each.field))
 
 
 def proofs(library: Library, entry: Claimable, language: str) -> Iterator[str]:
@@ -147,16 +168,17 @@ def with_proved(library: Library, note: Annotation) -> Annotation:
 def show_proofs(
     library: Library, entry: Claimable, language: str, *, as_json: bool, pager: bool
 ) -> None:
-    """Show the claims of an entry under its name."""
+    """Show the claims of an entry under its name, then the words that none says."""
     if as_json:
-        print_json({"id": entry.id, "claims": plain_proofs(library, entry)})
+        print_json({"id": entry.id, **plain_proofs(library, entry)})
         return
     title = entry.title
     if language != "en" and isinstance(entry, Annotation | Concept | Mirror):
         texts = library.book.texts_in(entry.id, entry, language)
         title = texts.get("title", title)
     title = visible_line(f"{entry.id}: {title}")
-    page = "\n".join((title, *proofs(library, entry, language)))
+    rest = not_said(entry, say_in(language))
+    page = "\n".join((title, *proofs(library, entry, language), *rest))
     show_paged(f"{page}\n", pager=pager, language=language)
 
 

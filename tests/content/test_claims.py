@@ -10,11 +10,17 @@ UNPROVED_AT_MOST = 0
 """Sentences that say default, only, never, a count or a number, and that no claim
 backs. It only goes down: ``readerkit annotate --check --claims`` lists them."""
 
+UNQUOTED_AT_MOST = 0.65
+"""Of the book's words, those that no claim says. It only goes down: ``readerkit
+annotate ID --claims`` lists an entry's."""
+
 
 def test_no_sentence_is_added_that_nothing_proves(real_cache, capsys):
     done = run(capsys, "annotate", "--check", "--json", "--book", str(ROOT))
     claims = json.loads(done.out)["claims"]
     assert len(claims["unproved"]) <= UNPROVED_AT_MOST
+    words = claims["words"]
+    assert words["unquoted"] <= UNQUOTED_AT_MOST * words["all"]
     unheld = [each for each in claims["open"] if each["check"] == "experiment"]
     assert not {each["why"] for each in unheld}  # an output is stale, or is not kept
 

@@ -233,10 +233,23 @@ def test_sentences_without_a_claim_are_listed(claimed):
     assert "linear.yaml:1: close, title" not in done.out
     assert "linear.yaml:1: close, decision (One)" not in done.out
     assert "close, alternative (Always): Always all-reduce." in done.out
-    assert "unproved: 2 sentences" in done.out
+    assert "unproved: 2 sentences\nsaid by no claim: " in done.out
+    words = json.loads(claimed.run("annotate", "--check", "--json").out)["claims"]
+    assert "said by no claim: {unquoted} of {all} words".format(**words["words"]) in (
+        done.out
+    )
     strict_check = ("--check", "--claims", "--strict")
     strict = claimed.run("annotate", *strict_check)
     assert "a sentence without a claim ('Half'): got 'Half the bytes.'" in strict.err
     assert claimed.run("annotate", "--claims").code == 2
     unread = run_unread("annotate", *strict_check, "--book", str(claimed.book.root))
     assert (unread.code, unread.err) == (1, strict.err)
+
+
+def test_words_that_no_claim_says_stand_behind_the_claims(claimed):
+    shown = claimed.run("annotate", "close", "--claims").out.splitlines()
+    assert "unquoted\tAlways all-reduce.\talternative" in shown
+    plain = json.loads(claimed.run("annotate", "close", "--claims", "--json").out)
+    told = [f"unquoted\t{each['words']}\t{each['field']}" for each in plain["unquoted"]]
+    assert told == shown[-len(told) :]
+    assert not [each for each in shown[: -len(told)] if each.startswith("unquoted")]
