@@ -6,18 +6,16 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
 mesh = init_device_mesh("cpu", (2,))
 
 
-def trained_after(mode, reshard=True, cut=None):
+def trained_after(mode):
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(2)))
-    options = {"reshard_after_forward": reshard, "shard_placement_fn": cut}
     for module in (*model, model):
-        fully_shard(module, mesh=mesh, **options)
+        fully_shard(module, mesh=mesh)
     try:
         with mode():
             model(torch.ones(1, 4))
@@ -29,6 +27,3 @@ def trained_after(mode, reshard=True, cut=None):
 
 for mode in (torch.no_grad, torch.inference_mode):
     print(mode.__name__, "=", json.dumps(trained_after(mode)))
-columns = trained_after(torch.inference_mode, cut=lambda p: Shard(p.ndim - 1))
-print("columns =", json.dumps(columns))
-print("kept =", json.dumps(trained_after(torch.inference_mode, reshard=False)))
