@@ -268,29 +268,34 @@ class Claimed(Entry, frozen=True, kw_only=True):
 
     def field_of(self, claim: Claim) -> str:
         """Return the field whose text has the words of a claim; empty where none."""
-        words = one_spaced(claim.says)
-        fields = (
-            name for name, text in self.texts.items() if words in one_spaced(text)
-        )
-        return next(fields, "")
+        return _field_of(claim, self._spaced())
 
     def claim_faults(self) -> Iterator[ContentFault]:
         """Yield a fault for each claim whose words stand in no text."""
+        texts = self._spaced() if self.claims else {}
         for claim in self.claims:
-            if not self.field_of(claim):
-                expected = f"words of {', '.join(self.texts)}, exactly as they stand"
-                got = f"'{claim.says}'{self._nearly(claim)}"
+            if not _field_of(claim, texts):
+                expected = f"words of {', '.join(texts)}, exactly as they stand"
+                got = f"'{claim.says}'{_nearly(claim, texts)}"
                 yield claim.place.fault("'says' what no text says", got, expected)
 
-    def _nearly(self, claim: Claim) -> str:
-        """Return how far the words of a claim do stand in a text."""
-        words = one_spaced(claim.says).split(" ")
-        whole = [one_spaced(text) for text in self.texts.values()]
-        for count in range(len(words) - 1, 0, -1):
-            begin = " ".join(words[:count])
-            if any(begin in text for text in whole):
-                return f" ('{begin}' stands, and not what follows)"
-        return ""
+    def _spaced(self) -> dict[str, str]:
+        return {name: one_spaced(text) for name, text in self.texts.items()}
+
+
+def _field_of(claim: Claim, texts: Mapping[str, str]) -> str:
+    words = one_spaced(claim.says)
+    return next((name for name, text in texts.items() if words in text), "")
+
+
+def _nearly(claim: Claim, texts: Mapping[str, str]) -> str:
+    """Return how far the words of a claim do stand in a text."""
+    words = one_spaced(claim.says).split(" ")
+    for count in range(len(words) - 1, 0, -1):
+        begin = " ".join(words[:count])
+        if any(begin in text for text in texts.values()):
+            return f" ('{begin}' stands, and not what follows)"
+    return ""
 
 
 def one_spaced(text: str) -> str:
