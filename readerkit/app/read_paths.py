@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
+
+from msgspec import structs
 
 from readerkit.app.folders import read_at_most
+from readerkit.app.interface_words import say_in
 from readerkit.app.library import Library
+from readerkit.content.kind import Entry
 from readerkit.content.reading_order import Route, routes, tour_route
 from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
 from readerkit.content.resolved_notes import resolve_notes
-from readerkit.content.translations import PATH_TRANSLATION
+from readerkit.content.translations import PATH_TRANSLATION, Translation
 from readerkit.content.validation import read_document
 from readerkit.model.language import SPANISH
+
+E = TypeVar("E", bound=Entry)
 
 FIRST_STOP = "tp-row-forward"
 FIRST_QUESTION = "tp-bias-once"
@@ -38,8 +47,10 @@ def read_routes(library: Library) -> ReadingPaths:
     return join_paths(document, *known, spanish)
 
 
-def read_paths(library: Library) -> list[Route]:
-    """Return the paths of a book, as the site shows them.
+def read_paths(library: Library, language: str = "en") -> list[Route]:
+    """Return the paths of a book, as the site shows them, in a language.
+
+    What has no text in it is in English, and marked.
 
     Raises:
         ContentError: a note that does not resolve, a fault of the paths' files.
@@ -49,6 +60,42 @@ def read_paths(library: Library) -> list[Route]:
         if book.notes_on(upstream.name):
             with library.sources_to_list(upstream) as sources:
                 notes += [n.annotation for n in resolve_notes(book, sources)]
+    paths, concepts, say = read_routes(library), book.concepts, say_in(language)
     titles = {name: note.title for name, note in book.annotations.items()}
-    tours = [tour_route(tour, titles) for tour in book.tours.values()]
-    return [*routes(read_routes(library), book.concepts, notes), *tours]
+    if language != "en":
+        paths = _paths_in(language, paths)
+        concepts = {
+            name: _told(
+                concept, book.translated(concept, language).texts, concept.TEXTS
+            )
+            for name, concept in concepts.items()
+        }
+        titles |= {
+            name: said["title"]
+            for name, note in book.annotations.items()
+            if "title" in (said := book.translated(note, language).texts)
+        }
+    tours = [tour_route(book.tour_in(name, language), titles) for name in book.tours]
+    ways = routes(paths, concepts, notes)
+    return [*(replace(way, title=say(way.title)) for way in ways), *tours]
+
+
+def _told(entry: E, said: Mapping[str, str], fields: Iterable[str]) -> E:
+    """Return an entry with these of its texts in the other language."""
+    mark = "" if said else "[en] "  # a title may be the same word
+    own = {name: getattr(entry, name) for name in fields}
+    return structs.replace(
+        entry, **{name: said.get(name) or f"{mark}{own[name]}" for name in own}
+    )
+
+
+def _paths_in(language: str, paths: ReadingPaths) -> ReadingPaths:
+    """Return the paths that people write in a language; Spanish is the one there is."""
+    known, none = paths.spanish if language == SPANISH else {}, Translation()
+
+    def said(name: str) -> Mapping[str, str]:
+        return known.get(name, none).texts
+
+    failures = (_told(each, said(each.id), each.texts) for each in paths.failures)
+    pairs = (_told(each, said(each.id), ("wire",)) for each in paths.pairs)
+    return structs.replace(paths, failures=(*failures,), pairs=(*pairs,))

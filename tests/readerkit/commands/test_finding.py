@@ -159,6 +159,36 @@ def test_paths_are_those_of_the_site_with_next_and_previous(real_cache, capsys):
     assert f"expected 1 to {len(notes)}" in beyond.err
 
 
+def test_a_path_is_in_spanish_where_that_is_asked_for(real_cache, capsys):
+    listed = run(capsys, "path", "--lang", "es").out
+    assert "de un síntoma a sus líneas: 17 paradas, 69 notas" in listed
+    assert "[en]" not in listed + run(capsys, "path", "synthesis", "--lang", "es").out
+    overview = run(capsys, "path", "failure", "--lang", "es").out
+    assert "Falta memoria en el primer paso del optimizador" in overview
+    assert "Los momentos de Adam llegan con el primer paso" in overview
+    assert "Lea la primera: readerkit path failure 1 --lang es" in overview
+    second = run(capsys, "path", "failure", "2", "--lang", "es").out
+    assert second.startswith("failure, nota 2 de 69: Falta memoria")
+    assert re.search(r"^siguiente  readerkit path failure 3 --lang es  ", second, re.M)
+    spanish, english = (
+        json.loads(run(capsys, "path", "prerequisite", "--json", *more).out)["stops"]
+        for more in (("--lang", "es"), ())
+    )
+    assert [each["notes"] for each in spanish] == [each["notes"] for each in english]
+    assert spanish[0]["title"] == "Bytes por parámetro"
+    unknown = run(capsys, "path", "--lang", "fr")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "no translations into 'fr': expected one of es" in unknown.err
+
+
+def test_what_of_a_path_is_not_translated_is_marked(tmp_path, capsys):
+    more = {"sample/linear.es.yaml": "close:\n  title: El que cierra\n"}
+    book = ("--book", str(make_book(tmp_path, more=more).root))
+    name = run(capsys, "path", *book).out.split()[0]
+    shown = run(capsys, "path", name, "--lang", "es", *book).out
+    assert "El que cierra" in shown and "\n[en] " in shown
+
+
 def test_one_note_is_no_notes(tmp_path, capsys):
     annotations = ANNOTATIONS.partition("- id: whole-step")[0]
     book = ("--book", str(make_book(tmp_path, annotations=annotations).root))
