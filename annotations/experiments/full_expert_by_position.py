@@ -1,9 +1,12 @@
-"""Which tokens Megatron's router drops of a full expert, by weight and by position."""
+"""Which tokens Megatron's router drops of a full expert; what padding comes to."""
 
 import json
 
 import torch
-from megatron.core.transformer.moe.moe_utils import apply_router_token_dropping
+from megatron.core.transformer.moe.moe_utils import (
+    apply_router_token_dropping,
+    permute,
+)
 
 UPSTREAMS = ["megatron"]
 
@@ -22,3 +25,10 @@ print("by_weight =", json.dumps(kept(weights, "probs")[0]))
 print("by_position =", json.dumps(kept(alike, "position")[0]))
 rows = kept(weights, "probs", pad_to_capacity=True)
 print("rows_when_padded =", json.dumps([len(column) for column in rows]))
+
+# What a capacity of 8 rows leaves of 4 tokens.
+roomy = torch.ones(4, 2, dtype=torch.bool)
+try:
+    permute(torch.ones(4, 3), roomy, roomy * 0.5, num_out_tokens=16, drop_and_pad=True)
+except RuntimeError as error:
+    print("capacity_above_tokens =", json.dumps(str(error)))
