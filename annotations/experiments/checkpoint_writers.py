@@ -21,8 +21,7 @@ state = {"rows": DTensor.from_local(rows, mesh, [Shard(0)])}
 vectors = {n: DTensor.from_local(vector, mesh, [Replicate()]) for n in "abc"}
 held = {"rows": HeldTensor(rows, (rank, 0), (2, 50))}
 held |= {name: HeldTensor(vector, (0,), (40,)) for name in "abc"}
-ways = {"torch": state | vectors, "torch_vectors_first": vectors | state}
-ways["torch_lowest"] = ways["torch"]
+ways = dict.fromkeys(("torch", "torch_lowest"), state | vectors)
 for name, states in ways.items():
     planner = dcp.DefaultSavePlanner(dedup_save_to_lowest_rank="lowest" in name)
     dcp.save(states, checkpoint_id=folder / name, planner=planner)
