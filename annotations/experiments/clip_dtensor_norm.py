@@ -5,7 +5,7 @@ import json
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 
 RANKS = 2
@@ -16,25 +16,25 @@ loose = torch.nn.Parameter(torch.zeros(2))
 loose.grad = torch.ones(2)
 
 
-def parameter(mesh, value):
-    weight = torch.nn.Parameter(distribute_tensor(torch.zeros(2), mesh, [Shard(0)]))
-    weight.grad = distribute_tensor(torch.tensor([0.0, value]), mesh, [Shard(0)])
+def parameter(mesh, value, placement):
+    weight = torch.nn.Parameter(distribute_tensor(torch.zeros(2), mesh, [placement]))
+    weight.grad = distribute_tensor(torch.tensor([0.0, value]), mesh, [placement])
     return weight
 
 
 def attempt(*weights, norm_type=2.0):
     try:
         with CommDebugMode() as comm:
-            norm = torch.nn.utils.clip_grad_norm_(weights, 1.0, norm_type)
+            norm = torch.nn.utils.clip_grad_norm_(weights, 9.0, norm_type)
         counts = {str(op).split(".")[-1]: n for op, n in comm.get_comm_counts().items()}
         return [str(norm.placements[0]), norm.item(), counts]
     except RuntimeError as error:
         return "mixed torch.Tensor" if "mixed" in str(error) else str(error)[:50]
 
 
-one, two = parameter(mesh, 3.0), parameter(mesh, 4.0)
-answers = {"sharded": attempt(one, two), "with_a_plain_one": attempt(one, loose)}
+one, two = parameter(mesh, 4.0, Shard(0)), parameter(mesh, 3.0, Replicate())
+answers = {"with_a_replica": attempt(one, two), "with_a_plain_one": attempt(one, loose)}
 answers["maximum"] = attempt(one, two, norm_type=torch.inf)
-answers["two_meshes"] = attempt(one, parameter(other, 4.0))
+answers["two_meshes"] = attempt(one, parameter(other, 4.0, Shard(0)))
 if dist.get_rank() == 0:
     print("\n".join(f"{name} = {json.dumps(a)}" for name, a in answers.items()))

@@ -10,8 +10,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 
 RANKS = 2
 dist.init_process_group("gloo")
-mesh = init_device_mesh("cpu", (2,))
-rank = dist.get_rank()
+mesh, rank = init_device_mesh("cpu", (2,)), dist.get_rank()
 pending = DTensor.from_local(torch.full((2,), 1.0 + 2 * rank), mesh, [Partial()])
 same = DTensor.from_local(torch.ones(2), mesh, [Replicate()])
 
@@ -37,4 +36,5 @@ show("mean", pending.mean)
 show("turned_contiguous", lambda: pending.expand(3, 2).t().contiguous())
 show("one_in_place", lambda: pending.add_(1))
 show("squared", lambda: pending * pending)
+show("to_a_power", lambda: pending**2)
 show("relu", lambda: pending.relu())
