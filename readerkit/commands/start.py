@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option
+from readerkit.commands.options import book_option, lang_option
 from readerkit.terminal.folded import fitting, tell
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
+    from readerkit.model.language import Say
 
 NEXT_STOP = "tp-dgrad-overlap"
 # Lines of it and of the code share the first screen of a terminal of 80 by 24.
-_INTRODUCTION = """\
-Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the
-real ones, at a pinned commit, checked byte for byte. Each rank holds a slice of
-the weight's input dimension, so its product is only a part of the sum.
-Which collective closes the layer? Decide before you read the note.
-"""
+_INTRODUCTION = (
+    "Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the "
+    "real ones, at a pinned commit, checked byte for byte. Each rank holds a slice of "
+    "the weight's input dimension, so its product is only a part of the sum."
+)
+_QUESTION = "Which collective closes the layer? Decide before you read the note."
+_INTRODUCTION_COLUMNS = 80
 _AFTER = {
     "quiz 35 --topic tensor_parallel": "predict, answer, see the line that decides",
     f"annotate megatron {NEXT_STOP}": "where backward hides its collective",
@@ -40,20 +43,25 @@ _WITH_TORCH = {
     "compare tp --upstream megatron": "it beside the real one, event by event",
     "break tensor_parallel g-missing": "it without this collective",
 }
+_TRANSLATED = ("quiz", "annotate", "compare", "break")
+"""What takes a language."""
 _COMMAND_COLUMNS = 42
 _DECIDE = "Which collective closes the layer? Decide; Enter shows the note, q leaves."
 _READ = "Read them first; Enter shows the note, q leaves."
 
 
 @click.command()
+@lang_option
 @book_option
-def start(book: Path | None) -> None:
+def start(lang: str | None, book: Path | None) -> None:
     """Show one real stop: the lines, the note, and where to go next.
 
     \b
     Example:
         readerkit start
+        readerkit start --lang es
     """
+    from readerkit.app.interface_words import known_language, say_in
     from readerkit.app.library import open_library
     from readerkit.app.read_paths import FIRST_STOP
     from readerkit.content.resolved_notes import resolve_notes
@@ -66,25 +74,36 @@ def start(book: Path | None) -> None:
     if annotation is None:
         write = typed("note", "FILE:LINES")
         raise ReaderkitError(f"this book has no note to start from; write one: {write}")
+    language = known_language(lang, library)
+    say = say_in(language)
+    texts = library.book.translated(annotation, language).texts
+    annotation = annotation.with_texts(texts)
     sources = library.sources(library.upstream(annotation.upstream))
     [note] = resolve_notes(library.book, sources, [annotation])
-    introduction = f"{_INTRODUCTION}\n" if note.annotation.id == FIRST_STOP else ""
-    above = f"{introduction}{note_above(note, sources)}"
-    after = _where_to_go(library)
-    below = f"{note_page(library, note, sources, below=True)}\n{after}"
+    is_known = annotation.id == FIRST_STOP
+    introduction = [
+        row
+        for text in ((_INTRODUCTION, _QUESTION) if is_known else ())
+        for row in textwrap.wrap(say(text), _INTRODUCTION_COLUMNS)
+    ]
+    above = "\n".join([*introduction, note_above(note, sources, say)])
+    after = _where_to_go(library, language)
+    page = note_page(library, note, sources, below=True, language=language)
+    below = f"{page}\n{after}"
     if sys.stdin.isatty() and sys.stdout.isatty():
         tell(above)
         # The site folds the answer away too: decided first, it is remembered.
-        asked = fitting(_DECIDE if introduction else _READ, sys.stdout)
+        asked = fitting(say(_DECIDE if is_known else _READ), sys.stdout)
         said = click.prompt(asked, default="", show_default=False, prompt_suffix=" ")
         if said.strip().lower() not in ("q", "quit"):
-            show_paged(f"\n{below}")
+            show_paged(f"\n{below}", language=language)
     else:
         click.echo(f"{above}\n{below}", nl=False)
 
 
-def _where_to_go(library: Library) -> str:
+def _where_to_go(library: Library, language: str) -> str:
     """Return the next commands to type, in this book."""
+    from readerkit.app.interface_words import say_in
     from readerkit.app.quiz_banks import QuizBanks
 
     if NEXT_STOP in library.book.annotations:
@@ -94,16 +113,20 @@ def _where_to_go(library: Library) -> str:
         here = {f"quiz {phase}": "predict, answer, see the lines" for phase in phases}
         here |= {"annotate": "every note of this book, by file"}
         with_torch = {}
-    rows = ["Where to go from here:", *_rows(here | _IN_ANY_BOOK)]
+    say = say_in(language)
+    rows = [say("Where to go from here:"), *_rows(here | _IN_ANY_BOOK, language, say)]
     if with_torch:
-        rows += ["With torch installed:", *_rows(with_torch)]
+        rows += [say("With torch installed:"), *_rows(with_torch, language, say)]
     return "\n".join(rows) + "\n"
 
 
-def _rows(commands: Mapping[str, str]) -> Iterator[str]:
+def _rows(commands: Mapping[str, str], language: str, say: Say) -> Iterator[str]:
     for words, says in commands.items():
-        command = typed(*words.split())
+        name, *more = words.split()
+        if language != "en" and name in _TRANSLATED:
+            more += ["--lang", language]
+        command = typed(name, *more)
         if len(command) > _COMMAND_COLUMNS:
             yield f"  {command}"
             command = ""
-        yield f"  {command:{_COMMAND_COLUMNS}}  {says}"
+        yield f"  {command:{_COMMAND_COLUMNS}}  {say(says)}"

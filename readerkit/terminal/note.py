@@ -84,12 +84,12 @@ def note_page(
     return on_page(screen, view, rows)
 
 
-def note_above(note: Note, sources: Sources) -> str:
+def note_above(note: Note, sources: Sources, say: Say = english) -> str:
     """Return a note's place and lines, without a word of its text."""
     screen = console()
     width = screen.width if screen.is_terminal else None
-    shown = _shown(sources, note.span, english)
-    return on_page(screen, note_lines(note, shown, width=width))
+    shown = _shown(sources, note.span, say)
+    return on_page(screen, note_lines(note, shown, width=width, say=say))
 
 
 def _shown(sources: Sources, span: Span, say: Say) -> Shown:

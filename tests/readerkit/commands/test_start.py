@@ -28,6 +28,22 @@ def test_first_stop_shows_real_lines_the_note_and_the_proof(real_cache, capsys):
     assert "/blob/55ac7082517c3878ae653c07c09c534b8aed49f6/megatron/core/" in done.out
 
 
+def test_the_first_stop_is_in_spanish_where_that_is_asked_for(real_cache, capsys):
+    done = run(capsys, "start", "--lang", "es")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Todo par de capas con paralelismo de tensores")
+    head, _, after = done.out.partition("Adónde ir desde aquí:")
+    assert "decisión  Un solo conmutador elige" in head and "citation" not in head
+    assert "readerkit annotate pytorch --lang es" in after
+    assert "readerkit run tp  " in after  # what has no language is given none
+    for command in re.findall(r"^  readerkit (\S.*?)(?:  .*)?$", after, re.MULTILINE):
+        assert run(capsys, *shlex.split(command)[:1], "--help").code == 0
+        if "--lang" in command and command.startswith("annotate"):
+            assert run(capsys, *shlex.split(command)).code == 0, command
+    unknown = run(capsys, "start", "--lang", "fr")
+    assert (unknown.code, unknown.out) == (2, "")
+
+
 def test_every_command_it_points_to_works(real_cache, capsys):
     out = run(capsys, "start").out
     _, _, after = out.partition("Where to go from here:")
