@@ -4,7 +4,6 @@ import torch
 import torch.distributed as dist
 from torch.distributed._composable.replicate_with_fsdp import replicate
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -34,7 +33,6 @@ def show(name, wrap, steps=1, **options):
     print(f"{name} = {[*sent, grad]}") if dist.get_rank() == 0 else None
 
 
-sent, half = [], MixedPrecisionPolicy(reduce_dtype=torch.float16)
-show("fp16", replicate, mesh=mesh, mp_policy=half)
+sent = []
 show("not_zeroed", replicate, steps=2, mesh=mesh)
 show("ddp", DistributedDataParallel)
