@@ -29,6 +29,9 @@ from readerkit.wording.numbers import counted, format_bytes
 State = Literal["works", "missing", "broken"]
 """``missing`` is what something optional wants; ``broken`` stops the rest."""
 
+LEAST_FREE_BYTES = 1_000_000
+"""Of a disk that is to take an answer or a note."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
@@ -91,7 +94,11 @@ def _folders() -> Iterator[Ailment]:
         if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
             free = shutil.disk_usage(there).free
             detail = f"{place}, {format_bytes(free)} free"
-            yield Ailment(what, "works", detail)
+            if free < LEAST_FREE_BYTES:
+                room = f"make room there, or {mend}, on another disk"
+                yield Ailment(what, "broken", detail, room)
+            else:
+                yield Ailment(what, "works", detail)
         elif what == "cache" and (place / "blobs").is_dir():
             works = "what is there can be read; fetch brings nothing more"
             detail = f"{place} cannot be written: {works}"

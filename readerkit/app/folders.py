@@ -137,10 +137,38 @@ def refuse_nowhere(path: Path) -> None:
 
 def _own_folder(variable: str, kind: str) -> Path:
     if place := own_place(variable, kind):
-        return Path(place)
+        folder = Path(place)
+        _refuse_unusable(folder, variable)
+        return folder
     raise ReaderkitError(
         f"this user has no home folder: set {variable} to a folder for readerkit"
     )
+
+
+def _refuse_unusable(folder: Path, variable: str) -> None:
+    """Refuse a folder of the reader's own that is a file, or closed to the reader.
+
+    One that is not there yet will be made; one that may only be read can be of use.
+
+    Raises:
+        ReaderkitError: it is such a one.
+    """
+    try:
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+        is_open = not is_folder or os.access(folder, os.R_OK | os.X_OK)
+    except PermissionError:
+        is_folder, is_open = True, False
+    except OSError:  # not there, or what writes it says what is wrong
+        return
+    if not is_folder:
+        raise ReaderkitError(
+            f"{folder}: got a file, expected a folder: set {variable} to one"
+        )
+    if not is_open:
+        raise ReaderkitError(
+            f"{folder}: it is not yours, or closed to you: open it, or set {variable} "
+            "to another folder"
+        )
 
 
 def open_ledger() -> Ledger:

@@ -98,6 +98,9 @@ def drift(
         readerkit drift megatron --to ~/src/Megatron-LM@main
         readerkit drift --spans lines.jsonl --from v1/ --to v2/
     """
+    if new is not None and not new.strip():
+        expected = "got nothing, expected a revision, a release or a folder"
+        raise click.BadParameter(expected, param_hint="--to")
     if spans is not None:
         if upstream:
             raise click.UsageError("--spans is for any code: leave out the UPSTREAM")

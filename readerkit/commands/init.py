@@ -132,7 +132,12 @@ def _planned(
     from readerkit.upstreams.here import top_of
 
     _check_name(given)
+    if not subject.strip():
+        expected = "got nothing, expected a folder, an address or a package"
+        raise click.BadParameter(expected, param_hint="PATH")
     folder = Path(subject).expanduser()
+    if folder.is_file():
+        raise WrongUseError(f"{subject}: got a file, expected the folder of some code")
     if folder.is_dir():
         # The repository around a book that would be in it.
         top = top_of(folder.absolute() / "book")

@@ -14,11 +14,9 @@ from readerkit.terminal.completing import names
 @click.argument(
     "note_ids", metavar="ID...", nargs=-1, required=True, shell_complete=names("notes")
 )
-@click.option(
-    "--by", default="", help="Who reads them; by default git's user.name of the book."
-)
+@click.option("--by", help="Who reads them; by default git's user.name of the book.")
 @book_option
-def review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
+def review(note_ids: tuple[str, ...], by: str | None, book: Path | None) -> None:
     """Mark notes as reviewed against the code that their anchors resolve to now.
 
     The lock keeps who did, and on which day.
@@ -29,11 +27,13 @@ def review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
     """
     from readerkit.app.library import writing
 
+    if by is not None and not by.strip():
+        raise click.BadParameter("got nothing, expected a name", param_hint="--by")
     with writing():
         _review(note_ids, by, book)
 
 
-def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
+def _review(note_ids: tuple[str, ...], by: str | None, book: Path | None) -> None:
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
     from readerkit.app.write_locks import lock_as_read
@@ -60,6 +60,6 @@ def _review(note_ids: tuple[str, ...], by: str, book: Path | None) -> None:
             "package, expected your own; review it in a checkout, with --book DIR"
         )
     chosen = [known[name] for name in dict.fromkeys(note_ids)]
-    read = lock_as_read(library, chosen, " ".join(by.split()))
+    read = lock_as_read(library, chosen, " ".join((by or "").split()))
     for key, span in read.items():
         click.echo(f"{key}: reviewed at {span}")

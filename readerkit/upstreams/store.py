@@ -46,8 +46,9 @@ def write_atomically(
             raise StoreError(f"cannot write {path}: it is a device: name a file")
     import tempfile  # reading, which is what most runs do, goes without it
 
-    made = [each for each in (path.parent, *path.parents) if not each.exists()]
+    made: list[Path] = []
     try:
+        made += [each for each in (path.parent, *path.parents) if not each.exists()]
         if private:
             make_folder(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -33,8 +33,12 @@ class BookServer(LanguageServer):
         self.complained = ""
 
     def open_text(self, uri: str) -> tuple[Path, str]:
-        """Return the file of a document, and its text in the editor."""
-        return file_of(uri), self.workspace.get_text_document(uri).source
+        """Return the file of a document and its text, none where there is no file."""
+        try:
+            text = self.workspace.get_text_document(uri).source
+        except OSError:  # nobody opened it, and it is not there
+            text = ""
+        return file_of(uri), text
 
     def answer(self, ask: Callable[[], Answer], nothing: Answer) -> Answer:
         """Return an answer; where the book is broken, nothing, and say why once."""

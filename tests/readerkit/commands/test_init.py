@@ -118,6 +118,7 @@ def test_a_book_stands_in_the_work_tree_that_it_reads(in_it, tmp_path, capsys):
         ("file:///nowhere/at/all.git", 1, "git ls-remote"),
         ("gopher://example.org/x", 1, "gopher://example.org/x"),
         ("no such thing", 2, "neither a folder that is there, nor an address"),
+        (__file__, 2, "got a file, expected the folder of some code"),
     ],
 )
 def test_a_subject_that_is_none_is_one_line_and_writes_nothing(
@@ -330,3 +331,19 @@ def test_the_site_is_built_again_where_init_built_it(in_it, capsys, monkeypatch)
     assert "nothing changed" in again.out
     assert f"open {in_it / 'book/build/site/index.html'}" in again.out
     assert not (in_it / "build").exists()
+
+
+EMPTY = [
+    ("init", ""),
+    ("drift", "--to", ""),
+    ("review", "first-note", "--by", " "),
+]
+
+
+@pytest.mark.parametrize("words", EMPTY)
+def test_nothing_between_quotes_is_no_place_and_no_name(in_it, capsys, words):
+    before = sorted(in_it.iterdir())
+    refused = run(capsys, *words)
+    assert (refused.code, refused.out) == (2, "")
+    assert "got nothing, expected a" in refused.err
+    assert sorted(in_it.iterdir()) == before

@@ -112,6 +112,36 @@ def test_user_without_a_home_is_told_which_variables_to_set(as_stranger, capsys)
     assert (done.code, done.err) == (0, "")
 
 
+def test_a_folder_that_is_closed_or_a_file_is_one_message(as_stranger, capsys):
+    folder, prefix = as_stranger
+    at = ("--book", str(make_book(folder).root))
+    (folder / "closed").mkdir()
+    for name in ("cache", "data"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+    write_files(folder, {"file": ""})
+    (folder / "closed").chmod(0)
+    told = {
+        "closed": "it is not yours, or closed to you: open it, or set {} to another",
+        "file": "got a file, expected a folder: set {} to one",
+    }
+    for variable, commands in (
+        ("READERKIT_CACHE", (("annotate", *at), ("path", *at), ("cache", *at))),
+        ("READERKIT_DATA", (("start", *at), ("budget", "ledger"), ("quiz", "stats"))),
+    ):
+        usable = {"READERKIT_CACHE": "cache", "READERKIT_DATA": "data"}
+        for name, words in told.items():
+            given = {key: str(folder / at) for key, at in usable.items()}
+            given[variable] = str(folder / name)
+            for command in commands:
+                done = run_process(*command, environment=given, prefix=prefix)
+                assert (done.code, done.out) == (1, ""), command
+                assert f"{folder / name}: {words.format(variable)}" in done.err
+                assert done.err.count("\n") == 1
+            done = run_process("doctor", *at, environment=given, prefix=prefix)
+            assert words.format(variable) in done.out and "Traceback" not in done.err
+
+
 def test_missing_home_is_no_matter_where_the_variables_are_set(desk):
     nothing = {"HOME": None, "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None}
     at = ("--book", str(desk.book.root))

@@ -118,6 +118,15 @@ def at(line: int, character: int = 4) -> types.Position:
     return types.Position(line - 1, character)
 
 
+def test_a_file_that_is_not_there_is_answered_with_nothing(edit):
+    async def scene(editor, book):
+        nowhere = types.TextDocumentIdentifier((book.repository / "no.py").as_uri())
+        params = types.HoverParams(nowhere, at(1))
+        return await editor.client.text_document_hover_async(params)
+
+    assert edit(scene) is None
+
+
 def test_hover_has_the_note_on_the_pinned_file_and_on_an_edited_one(edit):
     async def scene(editor, book):
         file = book.repository / "lib" / "linear.py"
