@@ -15,8 +15,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from readerkit.system.output import OutputError
-
 FELT = re.compile(
     r"closed by (remote )?peer|reset by peer|gloo.*(broken pipe|socket closed)", re.I
 )
@@ -63,13 +61,11 @@ def is_stopped(pid: int | None) -> bool:
 
 def write_report(run_dir: Path, rank: int, error: BaseException) -> None:
     """Leave what a rank raised, whole or not at all."""
-    unwritten = isinstance(error, OutputError)  # its text is whole
-    said = str(error) if unwritten else traceback.format_exception_only(error)[-1]
     report = {
         "time": time.monotonic(),
-        "error": said.strip(),
+        "error": traceback.format_exception_only(error)[-1].strip(),
         "traceback": "".join(traceback.format_exception(error)),
-        "is_full": unwritten or (isinstance(error, OSError) and error.errno in FULL),
+        "is_full": isinstance(error, OSError) and error.errno in FULL,
     }
     aside = run_dir / f"{rank}.part"
     aside.write_text(json.dumps(report))
