@@ -81,6 +81,8 @@ def place(
     """
     from readerkit.anchors.quotes import propose_around
 
+    if _is_known(asked, asked.span, library, wanted):
+        return  # its lines may be such as no short pattern names
     sources = library.sources(asked.upstream)
     try:
         source = sources.file(asked.span.path)
@@ -92,11 +94,9 @@ def place(
         said = "; ".join([error.reason, *error.candidates[:1]])
         wanted.unplaced.append((asked.name, said))
         return
-    title = _title(asked, span)
-    if known := _known(library, asked.upstream, span, title):
-        wanted.known.append((asked.name, known))
-        wanted.notes.append(known)
+    if _is_known(asked, span, library, wanted):
         return
+    title = _title(asked, span)
     for other, entry in wanted.entries:
         if (other.upstream, other.span, entry["title"]) == (
             asked.upstream,
@@ -158,6 +158,17 @@ def _title(asked: OfferedNote, span: Span) -> str:
     if len(title) <= MAX_TITLE:
         return title
     return title[: MAX_TITLE - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _is_known(
+    asked: OfferedNote, span: Span, library: Library, wanted: TakenNotes
+) -> bool:
+    """Tell whether the book has a note already, and keep that it does."""
+    known = _known(library, asked.upstream, span, _title(asked, span))
+    if known:
+        wanted.known.append((asked.name, known))
+        wanted.notes.append(known)
+    return bool(known)
 
 
 def _known(library: Library, upstream: Upstream, span: Span, title: str) -> str:

@@ -313,6 +313,16 @@ def test_what_the_book_has_is_not_taken_twice(locked):
     assert tree(locked.book.root) == before
 
 
+def test_what_ships_is_known_again_whatever_its_lines_are(real_cache, tmp_path, capsys):
+    """One note stands on lines that no short pattern names: nothing is proposed."""
+    tours = str(tmp_path / "tours")
+    exported = ("export", "megatron", "--codetour", tours, "--topic", "tensor_parallel")
+    assert run(capsys, *exported).code == 0
+    done = run(capsys, "import", "--codetour", tours, "--concept", "all-gather")
+    assert done.code == 0 and "in the book already, as tp-dgrad-overlap" in done.err
+    assert "could not be" not in done.err
+
+
 def test_quote_finds_its_lines_in_another_revision_of_the_file(locked):
     text = locked.run("export", "--webannotation", "-").out
     places = emptied(locked)
