@@ -1,4 +1,4 @@
-"""Whether a checkpoint in a fork repeats a dropout that forks the same stream again."""
+"""Whether a checkpoint in a fork repeats a draw, then one in a fork of that stream."""
 
 import json
 from unittest.mock import patch
@@ -18,12 +18,12 @@ def run(outside, inside):
     fork = {True: tracker.fork, False: torch.enable_grad}
 
     def drop(x):
+        torch.rand(8)
         with fork[inside]():
             return torch.nn.functional.dropout(x)
 
     x = torch.ones(64, requires_grad=True)
     with fork[outside]():
-        torch.rand(8)
         output = random.checkpoint(drop, False, x)
     output.sum().backward()
     return torch.equal(x.grad, output.detach())

@@ -1,4 +1,4 @@
-"""Whether two roots get through backward, with streams of their own and shared."""
+"""Whether the first of two roots gets through backward, its streams shared or not."""
 
 import json
 
@@ -7,7 +7,6 @@ import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard, share_comm_ctx
 
 RANKS = 2
-
 dist.init_process_group("gloo")
 
 
@@ -19,22 +18,23 @@ def root(layers):
     return fully_shard(model)
 
 
-def backward(shared):
-    """Return what the two backwards came to, the second root's first."""
-    one, two = root(3), root(2)
-    share_comm_ctx([one, two] if shared else [])
+def backward(name, shared, between):
+    """Print how it ended, after the second root's backward and a third's forward."""
+    one, two, three = root(3), root(2), root(between)
+    share_comm_ctx([one, two, three] if shared else [])
     sent = one(torch.ones(2, 4))
     received = sent.detach().requires_grad_()
     two(received).sum().backward()
+    if between:
+        three(torch.ones(2, 4))
     try:
-        sent.backward(received.grad)
+        result = sent.backward(received.grad) or "done"
     except IndexError as error:
-        return type(error).__name__
-    return "done"
-
-
-found = {"apart": backward(False), "shared": backward(True)}
-for name, result in found.items():
+        result = type(error).__name__
     if dist.get_rank() == 0:
         print(f"{name} = {json.dumps(result)}")
+
+
+for name, between in [("apart", 0), ("shared", 0), ("one_more", 1), ("two_more", 2)]:
+    backward(name, name != "apart", between)
 dist.destroy_process_group()
