@@ -75,6 +75,7 @@ def import_(
     from contextlib import nullcontext
 
     from readerkit.app.library import open_library, writing
+    from readerkit.wording.meant_name import choose_all
 
     if (codetour is None) == (quotes is None):
         raise click.UsageError("expected one of --codetour and --quotes")
@@ -82,11 +83,7 @@ def import_(
         raise WrongUseError(f"--topic: got '{topic}', expected a name such as imported")
     with nullcontext() if only_print else writing():
         library = open_library(book)
-        for concept in concepts:
-            if concept not in library.book.concepts:
-                raise WrongUseError(
-                    f"--concept: got '{concept}', expected a concept of this book"
-                )
+        concepts = choose_all("concept", concepts, library.book.concepts)
         made, ways = _read(codetour, quotes, library, concepts, any_ref=any_ref)
         if only_print:
             from readerkit.app.import_notes import as_yaml
