@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
 BOOK_VARIABLE = "READERKIT_BOOK"
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; nan, which no bound keeps out, and inf are none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Refuse what is no number that can be counted to."""
+        number = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(number):
+            bounds = self._describe_range()
+            self.fail(f"got '{value}', expected a finite number: {bounds}", param, ctx)
+        return super().convert(number, param, ctx)
 
 
 class _Folder(click.Path):

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.options import book_option, json_option, lang_option
+from readerkit.commands.options import (
+    FiniteRange,
+    book_option,
+    json_option,
+    lang_option,
+)
 from readerkit.terminal.completing import names
 
 
@@ -15,7 +20,7 @@ from readerkit.terminal.completing import names
 @click.option("--all", "all_of", is_flag=True, help="Every experiment of the book.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -52,7 +57,6 @@ def prove(
         readerkit prove --all --keep
     """
     import importlib.util
-    import math
 
     from readerkit.app.interface_words import known_language
     from readerkit.app.library import open_library
@@ -73,8 +77,6 @@ def prove(
     library = open_library(book)
     language = known_language(lang, library)
     known = experiments_of(library)
-    if math.isnan(timeout):
-        raise click.BadParameter("got nan, expected seconds", param_hint="--timeout")
     if not ids and not all_of:
         list_experiments(library, known, language, as_json=as_json)
         return

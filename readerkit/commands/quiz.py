@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import (
+    FiniteRange,
     book_option,
     json_option,
     shipped_language_option,
@@ -151,7 +152,7 @@ def quiz() -> None:
     shell_complete=names("quiz-questions"),
 )
 @click.option("--due", is_flag=True, help="Only what is due again.")
-@click.option("--minutes", type=click.FloatRange(0.1, 600), help="A limit of time.")
+@click.option("--minutes", type=FiniteRange(0.1, 600), help="A limit of time.")
 @click.option(
     "--tries",
     type=click.IntRange(1, 3),

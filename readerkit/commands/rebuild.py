@@ -13,6 +13,7 @@ import click
 
 from readerkit.app.mini_names import SAYS, one_of
 from readerkit.commands.options import (
+    FiniteRange,
     json_option,
     say_whose,
     shipped_language_option,
@@ -49,7 +50,7 @@ OWN_CHECKS = (
 @click.option("--solution", is_flag=True, help="Show the mini's own lines.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(1, 3600),
+    type=FiniteRange(1, 3600),
     default=15.0,
     show_default=True,
     help="Seconds that one call may wait.",

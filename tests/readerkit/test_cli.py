@@ -159,6 +159,31 @@ def test_wrong_use_is_two_and_goes_to_stderr(arguments, message, capsys):
     assert "Traceback" not in done.err
 
 
+def commands_below(group, *names):
+    """Yield every command with the words that lead to it."""
+    for name in group.list_commands(CONTEXT):
+        command = group.get_command(CONTEXT, name)
+        if isinstance(command, click.Group):
+            yield from commands_below(command, *names, name)
+        else:
+            yield (*names, name), command
+
+
+def test_every_number_with_a_point_has_to_be_finite():
+    kinds = {
+        (names, each.name): each.type
+        for names, command in commands_below(cli)
+        for each in command.params
+        if isinstance(each.type, type(click.FLOAT))
+    }
+    assert (("quiz", "take"), "minutes") in kinds
+    for where, kind in kinds.items():
+        for given in ("nan", "inf", "-inf"):
+            refused = f"got '{given}', expected a finite number"
+            with pytest.raises(click.BadParameter, match=refused):
+                pytest.fail(f"{where} takes {kind.convert(given, None, None)}")
+
+
 # --- help and version ---
 
 

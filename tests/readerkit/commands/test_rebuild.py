@@ -201,6 +201,7 @@ def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, status, says):
         (["ddp", "--check"], 2, "Missing argument 'NAME'"),
         (["ddp", "mean", "--hint", "--check"], 2, "at a time"),
         (["ddp", "mean", "--timeout", "0"], 2, "--timeout"),
+        (["ddp", "mean", "--timeout", "nan", "--check"], 2, "--timeout"),
     ],
 )
 def test_a_wrong_question_is_told_and_writes_nothing(tmp_path, words, status, says):
