@@ -207,9 +207,11 @@ def _prepare_streams() -> None:
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:
-    """Answer a codec that cannot write some letters."""
+    """Answer a codec that cannot write some letters, or read some bytes."""
     from readerkit.render.terminal_safe import in_ascii
 
+    if isinstance(error, UnicodeDecodeError):  # of what was typed
+        return "\N{REPLACEMENT CHARACTER}", error.end
     assert isinstance(error, UnicodeEncodeError)  # of a stream that is written
     return in_ascii(error.object[error.start : error.end]), error.end
 

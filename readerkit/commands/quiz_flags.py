@@ -51,12 +51,14 @@ def flag(
     from readerkit.wording.numbers import counted
 
     bank = _bank(book, phase)
-    name, history = choose("question", question, bank.questions), open_history()
+    name = choose("question", question, bank.questions)
     if undo and words:
         raise click.UsageError("--undo takes all flags back: expected no words")
+    text = "" if undo else _words(name, words)
+    history = open_history()
     taken = history.take_back("flag", name) if undo else 0
     if not undo:
-        history.flag(Flag(name, " ".join(words), None, timestamp(datetime.now(UTC))))
+        history.flag(Flag(name, text, None, timestamp(datetime.now(UTC))))
     if as_json:
         from readerkit.terminal.quiz_json import say
 
@@ -67,6 +69,18 @@ def flag(
     none = f"{name} had no flag"
     gone = f"took back {counted(taken, 'flag')} of {name}" if taken else none
     tell(gone if undo else f"flagged {name}: {listed}")
+
+
+def _words(name: str, words: tuple[str, ...]) -> str:
+    """Return what is said of a question, which a history can keep."""
+    from readerkit.render.terminal_safe import visible
+
+    text = " ".join(words).strip()
+    if not text:
+        raise click.UsageError(f"flag what? {typed('quiz', 'flag', name, 'WORDS')}")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise click.UsageError(f"got '{visible(text)}', expected words in UTF-8")
+    return text
 
 
 @click.command(short_help="Do not ask a question any more, but in exams.")

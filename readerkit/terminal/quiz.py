@@ -24,7 +24,7 @@ from readerkit.terminal.quiz_screen import QuizScreen
 from readerkit.wording.next_command import typed
 
 SKIP, QUIT, CODE, HINT = "-", "q", "c", "hint"
-FLAG = "flag "
+FLAG = re.compile(r"flag(?:\s+|$)")
 """Before words on what is wrong with a question."""
 
 
@@ -79,7 +79,7 @@ def _ask(session: Session, question: Prompt, screen: QuizScreen) -> bool:
             if given == CODE and isinstance(question, LocatePrompt):
                 screen.show_search(question)
                 continue
-            if given.startswith(FLAG):
+            if FLAG.match(given):
                 _flag(session, question, given, screen)
                 continue
             if given == HINT:
@@ -110,14 +110,18 @@ def _has_read(session: Session, question: Prompt, screen: QuizScreen) -> bool:
         return True
     while True:
         given = _line(screen.said(Told("Enter: go on   q: leave ")))
-        if given is None or not given.strip().startswith(FLAG):
+        if given is None or not FLAG.match(given.strip()):
             return given is not None and given.strip() != QUIT
         _flag(session, question, given.strip(), screen)
 
 
 def _flag(session: Session, question: Prompt, given: str, screen: QuizScreen) -> None:
-    """Keep what a person says of a question."""
-    session.flag(given.removeprefix(FLAG), question.id)
+    """Keep what a person says of a question; ask for words where they say none."""
+    words = FLAG.sub("", given, count=1)
+    if not words:
+        screen.tell(Told("flag what? flag WORDS"), fg="yellow")
+        return
+    session.flag(words, question.id)
     listed = typed("quiz", "list", str(session.row.phase), "--flagged")
     screen.tell(Told("Flagged, and kept."), dim=True)
     screen.tell(listed, fg="blue", indent=4, wrap=False)
@@ -174,7 +178,7 @@ def _read_text(session: Session, screen: QuizScreen) -> str:
 
 def _is_command(line: str) -> bool:
     """Tell whether a line is no part of an answer."""
-    return line in (SKIP, QUIT, HINT) or line.startswith(FLAG)
+    return line in (SKIP, QUIT, HINT) or bool(FLAG.match(line))
 
 
 def _prompt(label: str, screen: QuizScreen, kept: str = "") -> str:

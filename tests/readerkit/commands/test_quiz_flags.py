@@ -43,12 +43,35 @@ def test_flag_is_typed_at_a_question_listed_and_exported(book, capsys, tmp_path)
     assert set(listed(capsys, book, "--flagged")) == {"bytes"}
 
 
+NO_WORDS = [((), "flag what?"), ((" ",), "flag what?"), (("\udcff bad",), "UTF-8")]
+
+
+@pytest.mark.parametrize(("words", "said"), NO_WORDS)
+def test_flag_of_no_words_that_can_be_kept_is_refused(book, capsys, words, said):
+    done = run(capsys, "quiz", "flag", "gap", *words, "--book", str(book))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err and "Traceback" not in done.err
+    assert listed(capsys, book, "--flagged") == {}
+
+
+@pytest.mark.parametrize(
+    ("lang", "says"), [("en", "flag what? flag WORDS"), ("es", "¿flag de qué?")]
+)
+def test_flag_without_words_at_a_question_is_no_answer(book, lang, says):
+    asked = ("--only", "gap", "--only", "row", "--lang", lang)
+    done = typed(book, *asked, answers="flag\nno_sync\nflag \nF0 F1 B0\n")
+    assert done.out.count(says) == 2
+    assert "100%" in done.out, "no try was lost"
+
+
 def test_flag_is_typed_after_the_result(book):
     command = (*READERKIT, "quiz", "7", "--only", "gap", "--book", str(book))
     with Terminal(*command) as terminal:
         terminal.read_until("> ")
         terminal.type("no_sync\r")
         terminal.read_until("Enter: go on")
+        terminal.type("flag\r")
+        terminal.read_until("flag what? flag WORDS")
         terminal.type("flag the word is given away\r")
         terminal.read_until("Flagged, and kept")
         terminal.type("\r")

@@ -106,6 +106,16 @@ def test_every_failure_is_told_to_programs_too(book, capsys, arguments, code, sa
     assert said in error["text"] and said in done.err
 
 
+def test_letters_that_are_not_utf8_are_one_wrong_answer(book):
+    only = ("--only", "gap", "--tries", "1")
+    command = [sys.executable, "-m", "readerkit", "quiz", "7", *only]
+    done = subprocess.run(
+        [*command, "--book", str(book)], input=b"no\xff\n", capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Score 0% of 1 question" in done.stdout
+
+
 # --- a history in trouble ---
 
 
