@@ -204,9 +204,10 @@ def refuse_in_exam(what: str, question: str = "", phase: int | None = None) -> N
     for row in history.open_exams(timestamp(datetime.now(UTC))):
         if question in row.questions if question else row.phase == phase:
             resume = typed("quiz", str(row.phase), "--exam", "--resume")
+            until = f" until {row.deadline}" if row.deadline else ""
             raise ReaderkitError(
-                f"{what} would show keys of an exam that goes on until {row.deadline}: "
-                f"end it first, with {resume}"
+                f"{what} would show keys of an exam that goes on{until}: end it first, "
+                f"with {resume}"
             )
 
 
@@ -232,7 +233,7 @@ def tell_damage(history: History) -> None:
 def kept(session: Session) -> Told:
     """Return how much of an unfinished quiz is kept, and how to resume it."""
     row = session.row
-    if not session.is_begun:
+    if not session.can_go_on:
         return Told("Nothing was answered, so there is nothing to go on with.")
     exam = ("--exam",) if session.is_exam else ()
     return Told(

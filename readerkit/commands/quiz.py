@@ -272,9 +272,10 @@ def _resumed(
 ) -> Session | None:
     """Return the session that was left, if the reader wants to go on with it."""
     from readerkit.app.begin_quiz import now
+    from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.session import Session
 
-    row = history.unfinished(bank.rules.phase, mode=mode)
+    row = history.unfinished(bank.rules.phase, timestamp(now()), mode=mode)
     if row is None:
         if resume:
             what = mode or "quiz"

@@ -196,17 +196,22 @@ class History(HistoryDatabase):
         """Return every session, the oldest first."""
         return self._sessions("ORDER BY started, id")
 
-    def unfinished(self, phase: int, *, mode: str = "") -> SessionRow | None:
-        """Return the latest session of a phase that was left with something kept."""
+    def unfinished(self, phase: int, now: str, *, mode: str = "") -> SessionRow | None:
+        """Return the latest session of a phase that was left with something kept.
+
+        An exam goes on until its time is over without that: its questions were seen.
+        """
         kept = " UNION ALL ".join(
             f"SELECT 1 FROM {table} WHERE session = session.id"
             for table in ("answer", "hint")
         )
         where = (
-            f"WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL AND EXISTS ({kept})"
+            "WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL "
+            f"AND (EXISTS ({kept})"
+            " OR (mode = 'exam' AND (deadline IS NULL OR deadline > ?)))"
             " ORDER BY started DESC, id DESC LIMIT 1"
         )
-        return next(iter(self._sessions(where, phase, mode)), None)
+        return next(iter(self._sessions(where, phase, mode, now)), None)
 
     def seeds(self) -> set[int]:
         """Return every seed of which variants were looked at."""

@@ -144,9 +144,10 @@ class SessionState:
         return len({r.position for r in rows if r.answer and self.is_done(r.position)})
 
     @property
-    def is_begun(self) -> bool:
-        """Whether a question was answered or skipped, or a hint was taken."""
-        return bool(self.credits or self.hints_taken)
+    def can_go_on(self) -> bool:
+        """Whether what was left can be resumed: as ``History.unfinished`` finds it."""
+        is_open = self.is_exam and self.time_left() != 0
+        return is_open or bool(self.credits or self.hints_taken)
 
     @property
     def is_over(self) -> bool:

@@ -93,9 +93,10 @@ class Visit:
 
     def offer(self, notice: str = "") -> Turn:
         """Return the choice of quizzes, and the quiz that was left."""
-        bank, left = self.bank, self.history.unfinished(self.bank.rules.phase)
+        bank, moment = self.bank, timestamp(now())
+        left = self.history.unfinished(bank.rules.phase, moment)
         minutes = f", {bank.rules.exam.minutes} min" if bank.rules.exam.minutes else ""
-        known = summary(self.history, now=timestamp(now())).topics
+        known = summary(self.history, now=moment).topics
         topics = {name: known[name] for name in bank.topics() if name in known}
         answered = self.history.answers(left.id) if left else []
         return Turn(

@@ -166,6 +166,18 @@ def test_export_has_what_counts(book, capsys):
     assert [each["official"] for each in told["sessions"]] == [True, False]
 
 
+def test_exam_that_was_left_at_its_first_question_goes_on(book, capsys):
+    left = typed(book, "--exam", answers="q\n")
+    assert left.code == 130
+    shown = " ".join(left.out.split())
+    assert "0 of 3 answered, and kept. To go on: readerkit quiz 7 --exam" in shown
+    gift = ("quiz", "export", "--gift", "-", "--book", str(book))
+    assert "with readerkit quiz 7 --exam --resume" in run(capsys, *gift).err
+    typed(book, "--exam", "--resume", answers="-\n-\n-\n")
+    assert len(open_history().sessions()) == 1
+    assert run(capsys, *gift).code == 0
+
+
 def test_keys_of_an_exam_that_goes_on_are_shown_nowhere(book, capsys, tmp_path):
     where = ("--book", str(book))
     done = typed(book, "--exam", answers="-\nq\n")

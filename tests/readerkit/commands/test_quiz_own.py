@@ -48,7 +48,7 @@ def test_what_was_asked_stays_the_same_when_the_ledger_goes_on(bank, history):
     assert keys == [pytest.approx(1.65), 2, 50]
     assert session.answer("1.65 $").right
     spend((90, 60))
-    row = history.unfinished(35)
+    row = history.unfinished(35, "2026")
     again = Session.resume(bank, history, row, clock=now)
     assert again.question().prompt == session.question().prompt
     assert [again.variant(at).key for at in range(3)] == keys

@@ -69,12 +69,21 @@ def test_one_try_is_kept_once(path):
 def test_only_a_session_that_was_begun_and_not_ended_is_unfinished(path):
     history = History(path)
     history.start(SESSION)
-    assert history.unfinished(7) is None, "nothing was answered"
+    assert history.unfinished(7, "2026") is None, "nothing was answered"
     history.record(ANSWER)
-    assert history.unfinished(7) == SESSION
-    assert history.unfinished(8) is None
+    assert history.unfinished(7, "2026") == SESSION
+    assert history.unfinished(8, "2026") is None
     history.end("s1", "2026-01-01T01:00:00+00:00")
-    assert history.unfinished(7) is None
+    assert history.unfinished(7, "2026") is None
+
+
+def test_exam_is_unfinished_without_an_answer_until_its_time_is_over(path):
+    history = History(path)
+    limit = "2026-01-01T01:00:00+00:00"
+    history.start(replace(SESSION, mode="exam", deadline=limit))
+    for now, is_open in (("2026-01-01T00:59", True), ("2026-01-01T01:01", False)):
+        assert (history.unfinished(7, now, mode="exam") is not None) == is_open
+        assert bool(history.open_exams(now)) == is_open, "what locks can be ended"
 
 
 def test_tables_are_strict(path):

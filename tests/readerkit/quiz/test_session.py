@@ -257,7 +257,7 @@ def test_practice_counts_what_was_answered(history, clock):
 def test_a_question_that_was_left_after_a_wrong_try_was_not_answered(history, clock):
     session = start(history, clock, "row", "bytes")
     session.answer("F0 F1 F2")
-    assert (session.answered, session.is_begun) == (0, True)
+    assert (session.answered, session.can_go_on) == (0, True)
     assert not isinstance(session.standing(), Score)
     session.answer("F0 F1 B0")
     session.answer("84")
@@ -277,11 +277,25 @@ def test_deadline_ends_the_quiz(history, clock):
     assert len(history.answers()) == 1
 
 
+@pytest.mark.parametrize(
+    ("mode", "minutes", "goes_on"),
+    [("practice", 0, False), ("exam", 9, True), ("exam", 11, False)],
+)
+def test_without_an_answer_an_exam_alone_goes_on_until_its_time_is_over(
+    history, clock, mode, minutes, goes_on
+):
+    session = start(history, clock, "bytes", "gap", mode=mode, minutes=10)
+    clock.now += timedelta(minutes=minutes)
+    assert session.can_go_on == goes_on
+
+
 def test_deadline_does_not_move_when_resumed(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
     session.answer("112")
     clock.now += timedelta(minutes=6)
-    again = Session.resume(sample_bank(), history, history.unfinished(7), clock=clock)
+    again = Session.resume(
+        sample_bank(), history, history.unfinished(7, "2026"), clock=clock
+    )
     assert again.time_left() == 240
 
 
@@ -290,19 +304,21 @@ def test_resumed_quiz_goes_on_where_it_was_left(history, clock):
     session.answer("no_sync")
     session.answer("F0 F1 F2")
     before = session.question()
-    again = Session.resume(sample_bank(), history, history.unfinished(7), clock=clock)
+    again = Session.resume(
+        sample_bank(), history, history.unfinished(7, "2026"), clock=clock
+    )
     assert again.question() == before
     assert again.question().attempt == 2
     again.answer("F0 F1 B0")
     again.answer("112")
     assert again.finish().points == pytest.approx(1 + 2 / 3 + 1, abs=1e-3)
-    assert history.unfinished(7) is None
+    assert history.unfinished(7, "2026") is None
 
 
 def test_quiz_over_a_changed_bank_is_not_resumed(history, clock):
     session = start(history, clock, "gap", "row")
     session.answer("no_sync")
-    row = history.unfinished(7)
+    row = history.unfinished(7, "2026")
     bank = sample_bank()
     changed = replace(bank, rules=structs.replace(bank.rules, version=2))
     with pytest.raises(ReaderkitError, match="bank has changed"):
