@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from readerkit.quiz.spaced_repetition import Due
 
 MAX_SEED = 1_000_000
+IN_SECONDS = 90
+"""Up to here a time is told in seconds, above in minutes that have begun."""
 RETENTION, DAILY = "READERKIT_RETENTION", "READERKIT_DAILY"
 PRACTICE_EXAM = Told(
     "For practice: it does not count in progress. An exam counts where the bank alone "
@@ -153,18 +155,21 @@ def _with_figures(
 
 
 def exam_rules(session: Session) -> tuple[Told, ...]:
-    """Return how an exam goes, to be said before its first question."""
-    count, left = len(session.row.questions), session.time_left()
+    """Return how an exam goes, to be said before its first question.
+
+    Its time is the whole, as the questions are: each of them says what is left.
+    """
+    count, whole = len(session.row.questions), session.whole_time()
     one, many = Told("1 question"), Told("{count} questions", count=count)
     rules = Told(
         "Exam: {questions}, one try at each, no hints, no word until the end; {share} "
         "passes."
-        if left is None
+        if whole is None
         else "Exam: {questions} in {time}, one try at each, no hints, no "
         "word until the end; {share} passes.",
         questions=one if count == 1 else many,
         share=f"{session.bank.rules.pass_mark:.0%}",
-        time=_time(left or 0),
+        time=_time(whole or 0),
     )
     asked = session.bank.questions
     texts = sum(asked[name].type in FREE_TEXT for name in session.row.questions)
@@ -181,10 +186,9 @@ def exam_rules(session: Session) -> tuple[Told, ...]:
 
 def _time(seconds: float) -> Told:
     """Return how long an exam lasts, in words."""
-    minutes = round(seconds / 60)
-    if seconds <= 90:
+    if seconds <= IN_SECONDS:
         return Told("{seconds} seconds", seconds=math.ceil(seconds))
-    return Told("{minutes} minutes", minutes=minutes)
+    return Told("{minutes} minutes", minutes=math.ceil(seconds / 60))
 
 
 def _new_seed(history: History) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,12 +204,9 @@ def _remove(library: Library, chosen: list[Upstream], yes: bool, as_json: bool) 
 
 def _ask(question: str) -> None:
     """Go on only where a person at the terminal agrees."""
-    from readerkit.errors import WrongUseError
     from readerkit.render.terminal_safe import visible
     from readerkit.terminal.asking import agree
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise WrongUseError("--remove: got no terminal to ask on, expected --yes")
     agree(visible(question), "nothing was removed")
 
 

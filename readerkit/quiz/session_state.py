@@ -169,6 +169,13 @@ class SessionState:
         """Its seed; not of an exam that goes on, as it names what will be asked."""
         return None if self.is_exam and not self.is_over else self.row.seed
 
+    def whole_time(self) -> float | None:
+        """Return the seconds from its beginning to the deadline; None without one."""
+        if self.row.deadline is None:
+            return None
+        began, end = map(datetime.fromisoformat, (self.row.started, self.row.deadline))
+        return (end - began).total_seconds()
+
     def time_left(self) -> float | None:
         """Return the seconds until the deadline; None where there is none."""
         if self.row.deadline is None:

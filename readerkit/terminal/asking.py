@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import click
 
+from readerkit.errors import WrongUseError
 from readerkit.model.language import Say, english
 from readerkit.terminal.folded import tell
 from readerkit.wording.fold import fitting
@@ -83,7 +84,13 @@ def one_word(typed: str, words: Container[str]) -> str:
 
 
 def agree(question: str, otherwise: str) -> None:
-    """Go on only where a person agrees; else say that nothing was done, and end."""
+    """Go on only where a person agrees; else say that nothing was done, and end.
+
+    Raises:
+        WrongUseError: no terminal, as in a script: it has to say --yes.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise WrongUseError(f"{question} got no terminal to ask on, expected --yes")
     if not confirm(question, default=False, err=True):
         tell(otherwise, err=True)
         raise click.exceptions.Exit(DECLINED)

@@ -11,7 +11,7 @@ import click
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from readerkit.app.begin_quiz import PRACTICE_EXAM
+from readerkit.app.begin_quiz import IN_SECONDS, PRACTICE_EXAM
 from readerkit.app.cited_lines import SourceLines, numbered
 from readerkit.claims.proof import Claimable, sentences
 from readerkit.model.language import Told
@@ -323,7 +323,7 @@ def _verdict(outcome: Score, questions: str) -> Told:
 
 
 def _clock(seconds: float) -> Told:
-    if seconds <= 60:
+    if seconds <= IN_SECONDS:
         return Told(" {seconds} s left", seconds=math.ceil(seconds))
     return Told(" {minutes} min left", minutes=math.ceil(seconds / 60))
 

@@ -716,7 +716,15 @@ def test_stats_export_and_delete(book, capsys, tmp_path):
 
 def test_delete_asks_first(book):
     typed(book, "--only", "bytes", answers="112\n")
-    assert run_process("quiz", "delete", stdin="n\n").code == 130
+    with at_terminal("delete") as reader:
+        reader.read_until("Forget 1 answer? [y/N]")
+        reader.type("n\n")
+        reader.read_until("nothing was forgotten")
+        assert reader.close() == 130
+    for answer in ("", "y\n"):
+        alone = run_process("quiz", "delete", stdin=answer)
+        assert (alone.code, alone.out, alone.err.count("\n")) == (2, "", 1)
+        assert "got no terminal to ask on, expected --yes" in alone.err
     assert len(open_history().answers()) == 1
 
 

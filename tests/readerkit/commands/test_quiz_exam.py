@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
@@ -70,6 +71,27 @@ def test_exam_of_which_the_reader_chose_a_part_is_practice(book, chosen, capsys)
     if chosen[0] == "--minutes":
         assert "in 11 minutes, one try" in shown
     assert "For practice: it does not count in progress." in shown
+
+
+def test_resumed_exam_says_its_whole_time_and_what_is_left(book, monkeypatch):
+    from readerkit.app import begin_quiz
+
+    typed(book, "--exam", answers="-\nq\n")
+    later = begin_quiz.now() + timedelta(minutes=2, seconds=50)
+    monkeypatch.setattr(begin_quiz, "now", lambda: later)
+    shown = " ".join(typed(book, "--exam", "--resume", answers="q\n").out.split())
+    assert "Exam: 3 questions in 10 minutes, one try" in shown
+    assert "8 min left" in shown
+
+
+@pytest.mark.parametrize(
+    ("minutes", "whole", "left"),
+    [("1.25", "75 seconds", "75 s left"), ("2.4", "3 minutes", "3 min left")],
+)
+def test_time_of_an_exam_and_its_clock_are_rounded_alike(book, minutes, whole, left):
+    done = typed(book, "--exam", "--minutes", minutes, answers="q\n")
+    shown = " ".join(done.out.split())
+    assert f"in {whole}, one try" in shown and left in shown
 
 
 def test_short_exam_says_its_seconds(book):
