@@ -256,8 +256,9 @@ def _show(chosen: Lab, items: list[ChecklistItem], *, as_json: bool) -> None:
 
     print_checklist(items, console())
     missing = sum(item.state == "not met" for item in items)
+    verb = "is" if (missing or len(items)) == 1 else "are"
     tell(
-        f"lab {chosen.id}: {missing} of {len(items)} are missing"
+        f"lab {chosen.id}: {missing} of {len(items)} {verb} missing"
         if missing
-        else f"lab {chosen.id}: all {len(items)} are met"
+        else f"lab {chosen.id}: all {len(items)} {verb} met"
     )

@@ -111,8 +111,11 @@ def _history() -> bytes:
     text = encode_wide(told) + "\n"
     tell_damage(history)
     if open_exams := history.open_exams(now):
-        why = f"{counted(len(open_exams), 'exam')} left out until it has ended"
-        tell(f"readerkit: {why}: its seed would tell its questions", err=True)
+        until = "they have ended: their seeds would tell their questions"
+        if len(open_exams) == 1:
+            until = "it has ended: its seed would tell its questions"
+        exams = counted(len(open_exams), "exam")
+        tell(f"readerkit: {exams} left out until {until}", err=True)
     return text.encode()
 
 

@@ -145,9 +145,12 @@ def time_reason(question: PlanRequest, best: StepTime | None) -> str:
     alone = best.total * question.gpus
     if question.tokens is None:
         return Told(
-            "a step of {tokens} tokens takes {best} s on {gpus} GPUs, {alone} s on one "
-            "of the same efficiency; whether that is too slow depends on --tokens and "
-            "--days",
+            "a step of {tokens} tokens takes {best} s on one GPU; whether that is too "
+            "slow depends on --tokens and --days"
+            if question.gpus == 1
+            else "a step of {tokens} tokens takes {best} s on {gpus} GPUs, {alone} s "
+            "on one of the same efficiency; whether that is too slow depends on "
+            "--tokens and --days",
             tokens=f"{question.step_tokens:,}",
             best=format_digits(best.total),
             gpus=question.gpus,

@@ -35,7 +35,9 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
     check_fit(setup.shape, layout)
     sheet = Worksheet(
         Told(
-            "a step on {gpus} GPUs of {cluster}",
+            "a step on one GPU of {cluster}"
+            if layout.world_size == 1
+            else "a step on {gpus} GPUs of {cluster}",
             gpus=layout.world_size,
             cluster=setup.cluster.name,
         )

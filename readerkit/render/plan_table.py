@@ -84,8 +84,8 @@ def assumed(plan: Plan, say: Say = english, say_name: Say = english) -> str:
     flash = say("Flash attention") if is_flash else say("Attention scores in memory")
     sentences = (
         say(
-            "{examined} variants weighed, {fitting} layouts fit. Searched, beside the "
-            "sizes of groups: {searched}; nothing else."
+            "{examined} variants weighed; layouts that fit: {fitting}. Searched, "
+            "beside the sizes of groups: {searched}; nothing else."
         ).format(
             examined=f"{plan.examined:,}", fitting=plan.fitting, searched=searched
         ),

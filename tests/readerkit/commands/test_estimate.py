@@ -177,6 +177,22 @@ def test_an_estimate_is_read_in_spanish_with_the_numbers_of_the_english_one(caps
     assert estimates(capsys, *asked, "--lang", "es") == estimates(capsys, *asked)
 
 
+ONE_GPU = ("--model", "gpt2", "--cluster", "dgx-h100")
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (("step", *ONE_GPU, "--dp", "1"), "a step on one GPU of dgx-h100"),
+        (("step", *ONE_GPU, "--dp", "2"), "a step on 2 GPUs of dgx-h100"),
+        (("plan", *ONE_GPU, "--gpus", "1"), "s on one GPU; whether that is too slow"),
+        (("plan", *ONE_GPU, "--gpus", "1"), "weighed; layouts that fit: 1."),
+    ],
+)
+def test_one_gpu_is_said_in_its_number(asked, says, capsys):
+    assert says in " ".join(run(capsys, "estimate", *asked).out.split())
+
+
 def total_of(capsys, command: str) -> float:
     done = run(capsys, *command.split()[1:], "--json")  # 1: it does not fit the GPU
     return values(json.loads(done.out)["estimates"][-1])["total"]

@@ -251,6 +251,7 @@ def test_a_lab_that_was_not_done_says_how(capsys, tmp_path):
     shown = run(capsys, "lab", "01", "--check", "--folder", str(tmp_path))
     assert "make it with readerkit lab 01 --run --folder" in shown.out
     assert "…" not in shown.out
+    assert shown.out.endswith("lab 01: 1 of 1 is missing\n")
     usual = run(capsys, "lab", "01", "--check")
     assert "make it with readerkit lab 01 --run" in usual.out
     assert "--folder" not in usual.out

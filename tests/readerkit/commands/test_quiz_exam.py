@@ -188,6 +188,13 @@ def test_export_has_what_counts(book, capsys):
     assert [each["official"] for each in told["sessions"]] == [True, False]
 
 
+def test_exams_that_go_on_are_left_out_in_their_number(book, capsys):
+    for _ in range(2):
+        typed(book, "--exam", answers="q\n")
+    two = "2 exams left out until they have ended: their seeds would tell their"
+    assert two in run(capsys, "quiz", "export", "-").err
+
+
 def test_exam_that_was_left_at_its_first_question_goes_on(book, capsys):
     left = typed(book, "--exam", answers="q\n")
     assert left.code == 130
@@ -209,7 +216,8 @@ def test_keys_of_an_exam_that_goes_on_are_shown_nowhere(book, capsys, tmp_path):
     left = run(capsys, "quiz", "export", "-")
     kept = json.loads(left.out)
     assert (left.code, kept["sessions"], kept["answers"]) == (0, [], [])
-    assert "1 exam left out until it has ended" in left.err
+    one = "1 exam left out until it has ended: its seed would tell its questions"
+    assert one in left.err
     refused = [
         ("quiz", "export", "--gift", "-", "--seed", str(row.seed), *where),
         ("annotate", row.questions[0], "--claims", *where),
