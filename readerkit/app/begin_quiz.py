@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_SEED = 1_000_000
 IN_SECONDS = 90
-"""Up to here a time is told in seconds, above in minutes that have begun."""
+"""Up to so many a time is told in seconds, above in minutes, rounded up."""
 RETENTION, DAILY = "READERKIT_RETENTION", "READERKIT_DAILY"
 PRACTICE_EXAM = Told(
     "For practice: it does not count in progress. An exam counts where the bank alone "
@@ -157,7 +157,7 @@ def _with_figures(
 def exam_rules(session: Session) -> tuple[Told, ...]:
     """Return how an exam goes, to be said before its first question.
 
-    Its time is the whole, as the questions are: each of them says what is left.
+    The time it says is the whole exam's; each question says what is left of it.
     """
     count, whole = len(session.row.questions), session.whole_time()
     one, many = Told("1 question"), Told("{count} questions", count=count)

@@ -30,7 +30,7 @@ State = Literal["works", "missing", "broken"]
 """``missing`` is what something optional wants; ``broken`` stops the rest."""
 
 LEAST_FREE_BYTES = 1_000_000
-"""Of a disk that is to take an answer or a note."""
+"""Of a disk that is to take an answer, a note or a fetched file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ def _folders() -> Iterator[Ailment]:
             detail = f"{place}, {format_bytes(free)} free"
             if free < LEAST_FREE_BYTES:
                 room = f"make room there, or {mend}, on another disk"
-                yield Ailment(what, "broken", detail, room)
+                can_read = what == "cache" and (place / "blobs").is_dir()
+                yield Ailment(what, "missing" if can_read else "broken", detail, room)
             else:
                 yield Ailment(what, "works", detail)
         elif what == "cache" and (place / "blobs").is_dir():

@@ -82,7 +82,7 @@ def place(
     from readerkit.anchors.quotes import propose_around
 
     if _is_known(asked, asked.span, library, wanted):
-        return  # its lines may be such as no short pattern names
+        return  # before a pattern is sought: there may be no short one for its lines
     sources = library.sources(asked.upstream)
     try:
         source = sources.file(asked.span.path)

@@ -50,7 +50,7 @@ def read_routes(library: Library) -> ReadingPaths:
 def read_paths(library: Library, language: str = "en") -> list[Route]:
     """Return the paths of a book, as the site shows them, in a language.
 
-    What has no text in it is in English, and marked.
+    What has no text in it is in English; but for a tour's own texts it is marked.
 
     Raises:
         ContentError: a note that does not resolve, a fault of the paths' files.
@@ -70,10 +70,10 @@ def read_paths(library: Library, language: str = "en") -> list[Route]:
             )
             for name, concept in concepts.items()
         }
-        titles |= {
-            name: said["title"]
+        titles = {
+            name: book.translated(note, language).texts.get("title")
+            or f"[en] {note.title}"
             for name, note in book.annotations.items()
-            if "title" in (said := book.translated(note, language).texts)
         }
     tours = [tour_route(book.tour_in(name, language), titles) for name in book.tours]
     ways = routes(paths, concepts, notes)

@@ -1,4 +1,4 @@
-"""The words of an entry that no claim says: true only as far as their reader read."""
+"""The words of an entry that no claim says: nobody but a reader checks them."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], lis
     found, left_out = [], list[str]()
     for name in SOURCES:
         if name in CHUNKED and chunks == 1:
-            left_out.append(f"{name}: got 1 chunk on each rank, expected 2 or more: -v")
+            left_out.append(f"{name}: got 1 chunk on each rank, expected more: -v 2")
             continue
         one: dict[str, Any] = sizes | {"schedule": name}
         if name in CHUNKED:

@@ -256,9 +256,10 @@ def _show(chosen: Lab, items: list[ChecklistItem], *, as_json: bool) -> None:
 
     print_checklist(items, console())
     missing = sum(item.state == "not met" for item in items)
-    verb = "is" if (missing or len(items)) == 1 else "are"
+    verb = "is" if missing == 1 else "are"
+    every = "the one item is" if len(items) == 1 else f"all {len(items)} are"
     tell(
         f"lab {chosen.id}: {missing} of {len(items)} {verb} missing"
         if missing
-        else f"lab {chosen.id}: all {len(items)} {verb} met"
+        else f"lab {chosen.id}: {every} met"
     )

@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds; nan, which no bound keeps out, and inf are none."""
+    """A finite number within bounds: nan, which no bound keeps out, is refused too."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import book_option, lang_option
+from readerkit.model.language import LANGUAGES
 from readerkit.terminal.folded import fitting, tell
 from readerkit.terminal.pager import show_paged
 from readerkit.wording.next_command import typed
@@ -43,8 +44,8 @@ _WITH_TORCH = {
     "compare tp --upstream megatron": "it beside the real one, event by event",
     "break tensor_parallel g-missing": "it without this collective",
 }
-_TRANSLATED = ("quiz", "annotate", "compare", "break")
-"""What takes a language."""
+_TRANSLATED = ("quiz", "compare", "break")
+"""What takes a language of what ships."""
 _COMMAND_COLUMNS = 42
 _DECIDE = "Which collective closes the layer? Decide; Enter shows the note, q leaves."
 _READ = "Read them first; Enter shows the note, q leaves."
@@ -86,6 +87,8 @@ def start(lang: str | None, book: Path | None) -> None:
         for text in ((_INTRODUCTION, _QUESTION) if is_known else ())
         for row in textwrap.wrap(say(text), _INTRODUCTION_COLUMNS)
     ]
+    if introduction:
+        introduction.append("")
     above = "\n".join([*introduction, note_above(note, sources, say)])
     after = _where_to_go(library, language)
     page = note_page(library, note, sources, below=True, language=language)
@@ -120,10 +123,16 @@ def _where_to_go(library: Library, language: str) -> str:
     return "\n".join(rows) + "\n"
 
 
+def _takes(name: str, language: str) -> bool:
+    """Tell whether a command takes this language; notes, any that a book has."""
+    of_what_ships = language in LANGUAGES and name in _TRANSLATED
+    return language != "en" and (name == "annotate" or of_what_ships)
+
+
 def _rows(commands: Mapping[str, str], language: str, say: Say) -> Iterator[str]:
     for words, says in commands.items():
         name, *more = words.split()
-        if language != "en" and name in _TRANSLATED:
+        if _takes(name, language):
             more += ["--lang", language]
         command = typed(name, *more)
         if len(command) > _COMMAND_COLUMNS:

@@ -199,7 +199,7 @@ class History(HistoryDatabase):
     def unfinished(self, phase: int, now: str, *, mode: str = "") -> SessionRow | None:
         """Return the latest session of a phase that was left with something kept.
 
-        An exam goes on until its time is over without that: its questions were seen.
+        An exam needs nothing kept until its time is over: its questions were seen.
         """
         kept = " UNION ALL ".join(
             f"SELECT 1 FROM {table} WHERE session = session.id"

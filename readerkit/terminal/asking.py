@@ -90,7 +90,7 @@ def agree(question: str, otherwise: str) -> None:
         WrongUseError: no terminal, as in a script: it has to say --yes.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise WrongUseError(f"{question} got no terminal to ask on, expected --yes")
+        raise WrongUseError(f"got no terminal to ask on, expected --yes: {question}")
     if not confirm(question, default=False, err=True):
         tell(otherwise, err=True)
         raise click.exceptions.Exit(DECLINED)

@@ -110,7 +110,9 @@ class PathPages:
     def _title(self, name: str) -> str:
         book = self.library.book
         note = book.annotations[name]
-        return book.translated(note, self.language).texts.get("title", note.title)
+        said = book.translated(note, self.language).texts.get("title")
+        mark = "" if self.language == "en" else "[en] "
+        return said or f"{mark}{note.title}"
 
     def _typed(self, path: Route, *more: str) -> str:
         language = () if self.language == "en" else ("--lang", self.language)

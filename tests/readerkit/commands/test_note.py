@@ -457,7 +457,7 @@ def test_file_that_is_not_there_is_wrong_use(desk):
 
 def test_folder_that_keeps_drafts_must_be_writable(desk, editor, tmp_path):
     editor(FILL)
-    (tmp_path / "data").write_text("a file")
+    write_files(tmp_path / "data", {"drafts": "a file"})
     done = desk.run("note", "linear.py:14-17")
     assert (done.code, done.out) == (1, "")
     assert f"cannot write {tmp_path}/data/drafts" in done.err
