@@ -53,7 +53,10 @@ class PathPages:
         for stop in path.stops:
             title = textwrap.wrap(stop.title, width)
             rows += ["", *(click.style(row, bold=True) for row in title)]
-            rows += textwrap.wrap(" ".join(stop.about.split()), width)
+            about = " ".join(
+                stop.about.split()
+            )  # with commands, whose ids have hyphens
+            rows += textwrap.wrap(about, width, break_on_hyphens=False)
             for note in stop.notes:
                 number += 1
                 said = self._title(note)

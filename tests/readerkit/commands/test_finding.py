@@ -136,7 +136,10 @@ def test_a_language_is_named_in_any_case(spelt, real_cache, capsys):
 # --- paths ---
 
 
-def test_paths_are_those_of_the_site_with_next_and_previous(real_cache, capsys):
+def test_paths_are_those_of_the_site_with_next_and_previous(
+    real_cache, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
     listed = run(capsys, "path").out.splitlines()
     names = [line.split()[0] for line in listed[:3]]
     assert names == ["prerequisite", "failure", "synthesis"]
@@ -147,6 +150,7 @@ def test_paths_are_those_of_the_site_with_next_and_previous(real_cache, capsys):
     assert re.findall(r"^ +(\d+)  (\S+)", overview, re.M) == [
         (str(number), note) for number, note in enumerate(notes, 1)
     ]
+    assert not re.search(r"readerkit prove [a-z0-9-]*-$", overview, re.M)
     second = run(capsys, "path", "failure", "2").out
     assert second.startswith(f"failure, note 2 of {len(notes)}: Out of memory at")
     assert notes[1] in second

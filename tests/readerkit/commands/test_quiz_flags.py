@@ -64,7 +64,7 @@ def test_flag_without_words_at_a_question_is_no_answer(book, lang, says):
     assert "100%" in done.out, "no try was lost"
 
 
-def test_flag_is_typed_after_the_result(book):
+def test_flag_is_typed_after_the_result(book, capsys):
     command = (*READERKIT, "quiz", "7", "--only", "gap", "--book", str(book))
     with Terminal(*command) as terminal:
         terminal.read_until("> ")
@@ -76,6 +76,9 @@ def test_flag_is_typed_after_the_result(book):
         terminal.read_until("Flagged, and kept")
         terminal.type("\r")
         terminal.read_until("Score 100%")
+    assert listed(capsys, book, "--flagged")["gap"]["flags"] == [
+        "the word is given away"
+    ]
 
 
 def test_program_flags_a_question_that_was_asked(book, capsys):
