@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.estimate_options import refuse_others
-from readerkit.commands.options import json_option
+from readerkit.commands.options import json_option, written_file
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
 from readerkit.terminal.as_json import print_json
@@ -42,9 +42,7 @@ _NOT_SPLIT = frozenset(
     amount("weight", "Time of the weights' half.", 1),
 )
 @click.option("--grid", is_flag=True, help="Draw the schedule as text.")
-@click.option(
-    "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to a file."
-)
+@click.option("--svg", type=written_file(), help="Draw it to a file.")
 @brief_option
 @json_option
 def bubble(

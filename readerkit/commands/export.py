@@ -13,6 +13,7 @@ from readerkit.commands.options import (
     book_option,
     chosen_notes_options,
     shipped_language_option,
+    written_file,
 )
 from readerkit.errors import TakenError
 from readerkit.terminal.completing import names
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from readerkit.model.language import Say
     from readerkit.render.exchange.shared_note import SharedNote
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = written_file()
 FOLDER = click.Path(file_okay=False, path_type=Path)
 STDOUT = Path("-")
 

@@ -201,6 +201,8 @@ def _tours(
 
 def _report(made: TakenNotes) -> None:
     """Say what became of each note; what has no place ends with 1."""
+    if not (made.entries or made.known or made.unplaced):
+        tell("nothing to take: no stop or quote in it points at lines", err=True)
     for asked, entry in made.entries:
         tell(f"  {entry['id']}  {asked.span}", err=True)
     for name, known in made.known:

@@ -50,6 +50,28 @@ class _Folder(click.Path):
         raise click.BadParameter(message, ctx, param, param_hint=hint)
 
 
+class _WrittenFile(click.Path):
+    """A file to write; a name that is empty, as of an unset variable, is no place."""
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Refuse an empty name, which would be this folder."""
+        if not str(value):
+            self.fail("got '', expected the path of a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def written_file() -> click.Path:
+    """Return the type of an option that names a file to write."""
+    from pathlib import Path
+
+    return _WrittenFile(dir_okay=False, path_type=Path)
+
+
 def book_option(command: Command) -> Command:
     """Add ``--book DIR``, the folder of another book than the one that ships."""
     from pathlib import Path

@@ -13,6 +13,7 @@ from readerkit.commands.options import (
     book_option,
     json_option,
     shipped_language_option,
+    written_file,
 )
 from readerkit.commands.quiz_options import filter_options
 from readerkit.terminal.completing import names
@@ -21,7 +22,7 @@ from readerkit.terminal.folded import tell
 if TYPE_CHECKING:
     from readerkit.quiz.portable import PortableQuestion
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = written_file()
 STDOUT = Path("-")
 
 

@@ -55,7 +55,11 @@ class Draft:
                 f"cannot write {folder}: {error.strerror}; a draft is kept there while "
                 "you type: set READERKIT_DATA to a folder that can be written to"
             ) from None
-        write_atomically(file, text.encode(), private=True)
+        try:
+            write_atomically(file, text.encode(), private=True)
+        except ReaderkitError:
+            file.parent.rmdir()  # a disk that is full keeps no text, and no folder
+            raise
         return cls(file, again(file), text)
 
     def until_taken(self, take: Callable[[DraftEntry], Taken]) -> Taken:

@@ -48,9 +48,12 @@ def fetch(
         MovedTagError: a tag left its commit.
         SourceError: no source could serve; the message lists what each one said.
     """
+    # A cache that is whole need not be one that can be written.
+    if not whole and not missing_files(lock, store):
+        return read_provenance(upstream, store)
     with store.locked():
         missing = missing_files(lock, store)
-        if not missing and not whole:
+        if not missing and not whole:  # another process has brought them
             return read_provenance(upstream, store)
         asked = [*lock.files] if whole else missing
         tried: list[str] = []

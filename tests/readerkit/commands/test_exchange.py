@@ -464,6 +464,14 @@ def test_nonsense_is_one_clear_line(locked, name, text):
     assert done.err.count("\n") == 1 and f"{name}:1:1: " in done.err
 
 
+@pytest.mark.parametrize("steps", [(), ({"title": "Hello", "description": "Words"},)])
+def test_a_tour_that_points_nowhere_is_said_to_have_nothing(locked, steps):
+    before = tree(locked.book.root)
+    done = imported(locked, "empty.tour", tour(*steps))
+    assert (done.code, done.out, tree(locked.book.root)) == (0, "", before)
+    assert "nothing to take" in done.err
+
+
 def test_file_too_large_is_one_line(locked):
     done = imported(locked, "a.tour", " " * (MAX_BYTES + 1))
     assert (done.code, done.err.count("\n")) == (2, 1)
@@ -575,3 +583,10 @@ def test_a_folder_that_is_not_there_is_not_made(locked, tmp_path, option):
     assert (done.code, done.out) == (2, "")
     assert f"got no folder {to.parent}, expected one" in done.err
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("option", ["--sarif", "--webannotation", "--markdown"])
+def test_a_file_without_a_name_is_no_place(locked, option):
+    done = locked.run("export", option, "")
+    assert (done.code, done.out) == (2, "")
+    assert f"'{option}': got '', expected the path of a file" in done.err

@@ -537,6 +537,21 @@ def test_full_disk_keeps_the_old_file_and_the_text(desk, editor, drafts):
     assert f"--from {kept}" in done.err
 
 
+def test_no_draft_begins_where_no_byte_can_be_written(locked, tmp_path, monkeypatch):
+    monkeypatch.setenv("READERKIT_DATA", str(tmp_path / "small"))
+    monkeypatch.setenv("EDITOR", "false")
+    note = ("note", "linear.py:23", "--book", str(locked.book.root))
+    limited = ("sh", "-c", 'ulimit -f 0 && exec "$@"', "")
+    done = subprocess.run(
+        [*limited, sys.executable, "-m", "readerkit", *note],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert re.match("readerkit: cannot write .*note.yaml: File too large", done.stderr)
+    assert not list(tmp_path.glob("small/**/note-*")), "a folder was left"
+
+
 # --- places that hold no note ---
 
 

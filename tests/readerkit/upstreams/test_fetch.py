@@ -422,6 +422,17 @@ def test_unwritable_cache_is_one_clear_error(world, capsys, monkeypatch):
     assert "READERKIT_CACHE" in result.err
 
 
+def test_a_whole_cache_need_not_be_one_that_can_be_written(world, capsys):
+    fetch = ("fetch", "sample", "--book", str(world.book))
+    assert run(capsys, *fetch).code == 0
+    lock = world.store.root / "fetch.lock"
+    lock.unlink()
+    lock.mkdir()  # whoever runs this, root too, cannot open it
+    assert run(capsys, *fetch).code == 0
+    next((world.store.root / "blobs").glob("*/*")).unlink()
+    assert run(capsys, *fetch).code == 1
+
+
 # --- a fetch that is killed, and two at once ---
 
 
