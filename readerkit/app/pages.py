@@ -36,6 +36,7 @@ from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import digest
 from readerkit.model.language import SPANISH
 from readerkit.quiz.bank import Bank
+from readerkit.render.diagram_labels import CENTRED, place_labels
 from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.render.html.supplies import Supplies
@@ -184,7 +185,7 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     name = {"light": "neutral", "dark": "dark"}[theme]
     before = f'%%{{init: {{"theme": "{name}"}}}}%%'
     text = f"{before}\n{diagram.mermaid}"
-    made_of = digest(f"{_drawn_by()}\n{text}")
+    made_of = digest(f"{_drawn_by()}\n{CENTRED}\n{text}")
     path = library.store.root / "diagrams" / f"{made_of}.drawn"
     kept = read_kept(path)
     if kept is not None:
@@ -192,7 +193,7 @@ def draw_diagram(library: Library, diagram: Diagram, theme: str) -> bytes:
     import mermaidx  # brings a JavaScript engine
 
     try:
-        image: bytes = mermaidx.render(text).svg().encode()
+        image = place_labels(mermaidx.render(text).svg()).encode()
     except RuntimeError as error:
         raise ContentError([_mermaid_fault(diagram, str(error))]) from None
     keep(path, image)
