@@ -1,5 +1,6 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them: about twelve minutes on two cores
+# make test   set up what tests need, run them: about MINUTES on two cores
+# make further  the other cases of tests that have many, and long ways: CI runs both
 # make slow   the tests that kill comparisons, run four ranks or labs, or visit every page,
 #             after every experiment (make proofs)
 
@@ -10,7 +11,7 @@ RUN := $(BIN)/python -m readerkit
 QUIETLY := -m pip install -qq --disable-pip-version-check
 PIP := $(BIN)/python $(QUIETLY)
 
-.PHONY: read test slow proofs fetched bench sky vnu
+.PHONY: read test further slow proofs fetched bench sky vnu
 .DELETE_ON_ERROR:
 
 read: .venv/.toolkit
@@ -43,13 +44,16 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 test: fetched
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-# mypy has half a minute's work for one core: tests begin beside it, once one process has
-# compiled them, so that no worker has to. What is wrong with types is told at the end.
+# mypy has half a minute's work for one core: tests begin beside it, and what is wrong with
+# types is told at the end. Fresh tests are compiled by one process, so that no worker has to.
 	@told=$$(mktemp); $(BIN)/mypy >$$told 2>&1 & mypy=$$!; \
 	trap 'kill $$mypy 2>/dev/null; rm -f $$told' EXIT; trap : INT TERM; \
-	$(BIN)/python -m pytest --collect-only -q >/dev/null; \
-	$(PYTEST) -m "not slow"; tests=$$?; \
+	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null; \
+	$(PYTEST) -m "not slow and not further"; tests=$$?; \
 	wait $$mypy || { typed=$$?; cat $$told; }; exit $$((tests ? tests : typed))
+
+further: fetched
+	@$(PYTEST) -m "further and not slow"
 
 slow: proofs
 	@$(PYTEST) -m slow

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
 _read_document = validation.read_document
 _READ: dict[tuple[Kind[Any], str, bytes], dict[Any, Any]] = {}
+SAMPLED = 3
+"""Of as many cases of a test that is marked so, `make test` runs the first."""
 WORTH_KEEPING = 2_000
 """Bytes of a file: the shipped book's are larger, those that a test writes smaller."""
 
@@ -72,8 +75,19 @@ validation.read_document = _read_once
 page_script.translate = lambda *_: _translated_once()
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process build the site first, others run meanwhile what needs none."""
+    """Leave two of three cases of a sampled test to ``make further``; set the order.
+
+    One process builds the site first, others run meanwhile what needs none.
+    """
+    cases: Counter[str] = Counter()
+    for each in items:
+        test = each.nodeid.partition("[")[0]
+        if each.get_closest_marker("sampled") and not each.get_closest_marker("slow"):
+            if cases[test] % SAMPLED:
+                each.add_marker(pytest.mark.further)
+            cases[test] += 1
     here = Path(__file__).parent
     first, ranks = here / "browser" / "test_beside.py", here / "mini_impls"
     items.sort(

@@ -15,6 +15,8 @@ from tests.browser.test_pages import overflow
 from tests.helpers import ROOT
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 PAGE = "beside/tensor-parallel.html"
 NAME = "#r-tensor_parallel_megatron"
 RECORDS = ROOT / "annotations" / "records"
@@ -161,6 +163,7 @@ PLACES = """bars => bars.map(bar => {
 })"""
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("name", quick_first(["fsdp_fully_shard", "ddp_torch"]))
 def test_a_step_is_drawn_by_the_clock(site, open_page, name):
     """Each bar is as long as what it stands for took; both sides have one scale."""
@@ -213,6 +216,7 @@ def test_the_recorded_order_stands_below_the_clock(site, open_page):
     expect(order.locator(".lanes")).to_be_visible()
 
 
+@pytest.mark.further
 def test_both_sides_are_drawn_on_one_scale(site, open_page):
     page = open_page(f"file://{site}/beside/data-parallel.html", width=1440)
     record = page.locator("#r-ddp_megatron")
@@ -289,6 +293,7 @@ def test_the_prediction_speaks_the_chosen_language(page, record):
     says(record.locator(".in-order figcaption").first, "5 de 27 productos")
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("name", quick_first(["collectives", "tensor-parallel"]))
 def test_a_told_strip_and_a_picked_event_have_no_barrier(site, open_page, name):
     page = open_page(f"file://{site}/beside/{name}.html")

@@ -15,6 +15,8 @@ from tests.helpers import run, write_files
 from tests.readerkit.quiz.sample import QUESTIONS
 from tests.served_quiz import make_quiz_book
 
+pytestmark = pytest.mark.sampled
+
 CHAPTER = """\
 # A chapter
 

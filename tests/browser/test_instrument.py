@@ -220,6 +220,7 @@ def test_a_gpu_brings_its_cluster(instrument):
     expect(page.locator('[data-question="step"]')).to_be_hidden()
 
 
+@pytest.mark.further
 def test_the_instrument_has_no_barrier_and_fits_its_screen(instrument):
     page = instrument
     rows(page, "memory").nth(8).locator("summary").click()

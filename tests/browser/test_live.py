@@ -16,6 +16,8 @@ from tests.helpers import ANNOTATIONS, SampleBook, make_book, serving
 from tests.readerkit.commands.test_site import FILE, ask
 from tests.terminals import WAIT_S
 
+pytestmark = pytest.mark.sampled
+
 SITE = Path(__file__).parents[2] / "site"
 
 
@@ -235,6 +237,7 @@ def test_another_look_is_a_new_page(book, page):
     assert main.evaluate("it => getComputedStyle(it).outlineWidth") == "3px"
 
 
+@pytest.mark.further
 def test_a_page_follows_a_server_that_was_started_again(tmp_path, browser):
     book = make_live_book(tmp_path)
     page = browser.new_page()  # it may say that the server is gone

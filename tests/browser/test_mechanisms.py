@@ -12,6 +12,8 @@ from tests.browser.test_pages import overflow
 from tests.helpers import read_search_index
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 RING = "mechanisms/ring-all-reduce.html"
 WIDE = "mechanisms/tensor-parallel.html"
 SCHEDULES = "mechanisms/pipeline-schedules.html"

@@ -12,6 +12,8 @@ from playwright.sync_api import expect
 from tests.browser.barriers import barriers
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 PLAIN = "read/pytorch/torch/distributed/fsdp/_limiter_utils.py.html"
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 KINDS = {

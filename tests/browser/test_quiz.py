@@ -15,6 +15,8 @@ from tests.browser.test_pages import PAINTED, overflow
 from tests.quick import quick_first
 from tests.served_quiz import fill_in, serving_quiz, typed_key
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
@@ -140,6 +142,7 @@ def begin_and_skip_to(page, book, kind):
         page.get_by_role("button", name="Go on").click()
 
 
+@pytest.mark.further
 def test_no_turn_of_the_served_page_has_a_barrier(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html", width=390)
     page.get_by_role("button", name="Begin").wait_for()
@@ -232,6 +235,7 @@ def shifts(page, address):
     return moved if sum(value for value, *_ in moved) > 0.01 else []
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("width", quick_first([390, 1280]))
 def test_nothing_moves_while_the_served_quiz_comes(book, served, open_page, width):
     address = f"http://127.0.0.1:{served}/quiz/7.html"

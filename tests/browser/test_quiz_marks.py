@@ -179,6 +179,7 @@ def marked(variant, answer, say):
     return [round(grade.credit, 6), *said_at_all]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("each", quick_first([4, 1]))
 def test_a_page_marks_every_answer_as_the_quiz_does(open_page, each):
     """In `make test` of each fourth variant."""

@@ -112,6 +112,7 @@ def test_own_figures_are_asked_marked_and_kept(build, open_page, tmp_path):
     assert variant.grade("0.55").is_right
 
 
+@pytest.mark.further
 def test_a_site_for_others_asks_nothing_of_ones_own(build, open_page):
     built, *_ = build
     spend(60)

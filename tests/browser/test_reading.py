@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 from readerkit.app.library import open_library
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 
 

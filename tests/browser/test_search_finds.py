@@ -16,6 +16,8 @@ from readerkit.site.http import answer
 from tests.browser.test_pages import PAINTED
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 QUERIES = list(
     csv.DictReader(Path(__file__).with_name("queries.csv").read_text().splitlines())
 )

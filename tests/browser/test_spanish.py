@@ -16,6 +16,8 @@ from tests.browser.test_pages import KINDS
 from tests.browser.test_valid import MECHANISMS
 from tests.quick import quick_first, quick_third
 
+pytestmark = pytest.mark.sampled
+
 OPEN_ALL = """() => {
   document.querySelectorAll("details").forEach(each => { each.open = true; });
   return new Promise(done => requestAnimationFrame(() => setTimeout(done)));
@@ -113,6 +115,7 @@ def test_the_title_of_a_files_uses_is_told(site):
     assert '<title data-es="Usos de mlp.py · readerkit">Uses of mlp.py' in html
 
 
+@pytest.mark.further
 def test_a_way_back_to_a_sentence_looks_like_a_link(site, open_page):
     page = open_page(f"file://{site}/beside/offload.html")
     page.locator("#lang-es + label").click()

@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 from tests.browser.test_pages import overflow
 
+pytestmark = pytest.mark.sampled
+
 LAYERS = "read/megatron/megatron/core/tensor_parallel/layers.py.html"
 UPSTREAM = "https://github.com/NVIDIA/Megatron-LM/blob/"
 DESCRIPTION = '<meta name="description" content="([^"]+)">'
@@ -106,6 +108,7 @@ def test_the_overlap_of_tensor_parallelism_is_one_search_away(site, open_page):
     expect(page.locator("#tp-dgrad-overlap .more")).to_have_attribute("open", "")
 
 
+@pytest.mark.further
 def test_uses_stand_with_their_lines_calls_before_imports(site, open_page):
     page = open_page(f"file://{site}/index.html")
     name = "reduce_scatter_to_sequence_parallel_region"

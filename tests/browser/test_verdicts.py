@@ -59,6 +59,7 @@ def test_nothing_green_stands_over_a_trap(site, open_page, scheme, width):
     assert green(colours(alike.locator(".mark")))
 
 
+@pytest.mark.further
 def test_kinds_differ_in_more_than_colour(site, open_page):
     page = open_page(f"file://{site}/beside/tensor-parallel.html")
     looks = set()

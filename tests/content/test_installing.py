@@ -61,6 +61,7 @@ def test_what_installs_something_else_is_left_alone(text):
     assert suggests_the_stranger(text) is None
 
 
+@pytest.mark.further
 def test_no_text_here_installs_the_project_that_has_the_bare_name():
     bad = []
     for name in git(ROOT, "ls-files").splitlines():

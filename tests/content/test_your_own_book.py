@@ -74,6 +74,7 @@ def pattern(shown: list[str]) -> str:
     return "".join(rows)
 
 
+@pytest.mark.further
 def test_every_command_says_what_the_page_shows(outputs):
     wrong = [
         f"$ {typed}\n{text}"

@@ -727,6 +727,7 @@ def test_the_demo_resumes_where_it_was_left(pool2, tmp_path):
     assert "parameter 0.0e+00" in again
 
 
+@pytest.mark.further
 def test_a_disk_that_takes_no_more_is_one_line_and_leaves_no_checkpoint(tmp_path):
     run = f"{sys.executable} -m mini_impls.checkpoint --steps 2 --directory run"
     script = f"cd $0; {run}; echo $?; ls run"

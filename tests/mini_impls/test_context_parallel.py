@@ -19,6 +19,8 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 
+pytestmark = pytest.mark.sampled
+
 WAYS = {
     "all-gather": cp.all_gather_attention,
     "regathering": cp.regathering_attention,

@@ -23,6 +23,8 @@ from mini_impls.model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig()
 TIED = GPTConfig(share_embeddings_and_output_weights=True)
 STEPS = 4

@@ -15,6 +15,8 @@ import pytest
 from mini_impls.demos import collectives as demo_collectives
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 STEPS = 3
 OPTIONS = {
     "checkpoint": {"directory": ""},

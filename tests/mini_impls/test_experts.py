@@ -44,6 +44,8 @@ from mini_impls.traffic import CollectiveCounter
 from readerkit.estimate.volumes import ep_volume_bytes
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 SMALL = ExpertsConfig(
     vocab_size=16,
     max_sequence_length=8,

@@ -20,6 +20,8 @@ from mini_impls.model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)
 STEPS = 4

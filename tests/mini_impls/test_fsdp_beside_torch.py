@@ -17,6 +17,8 @@ from mini_impls.fsdp_flat import fully_shard_flat
 from mini_impls.traffic import CollectiveCounter
 from tests.quick import quick_each
 
+pytestmark = pytest.mark.sampled
+
 BLOCKS = [f"blocks.{i}" for i in range(4)]
 LEAVES = [f"{block}.{leaf}" for block in BLOCKS for leaf in "ab"]
 

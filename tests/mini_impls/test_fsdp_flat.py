@@ -20,6 +20,8 @@ from mini_impls.model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 # 33 and 67: no parameter's size divides by two or four
 CONFIG = GPTConfig(hidden_size=36, ffn_hidden_size=67, vocab_size=33)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)

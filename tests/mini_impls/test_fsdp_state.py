@@ -34,6 +34,8 @@ from mini_impls.traffic import CollectiveCounter
 from tests.helpers import ROOT
 from tests.readerkit.upstreams.full_disk import on_full_disk
 
+pytestmark = pytest.mark.sampled
+
 # 17 and 7 rows: cut unevenly by two and by four, one rank with fewer
 CONFIG = GPTConfig(
     vocab_size=17, hidden_size=16, ffn_hidden_size=7, max_sequence_length=5
@@ -462,6 +464,7 @@ def test_a_norm_that_is_none_is_refused():
         clip_grad_norm_([], 1.0, None, norm_type=0)
 
 
+@pytest.mark.further
 def test_a_disk_that_takes_no_more_is_one_line_and_leaves_no_file(tmp_path):
     run = f"{sys.executable} -m mini_impls.fsdp_state --steps 2"
     script = f"{run}; echo $?; find $0 -name '*.safetensors'"

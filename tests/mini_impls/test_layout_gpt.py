@@ -29,6 +29,8 @@ from mini_impls.layout_train import LayoutTrainer
 from mini_impls.model import make_batch, train_one_process
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 DENSE = LayoutConfig(
     vocab_size=16,
     max_sequence_length=8,

@@ -21,6 +21,8 @@ from mini_impls.model import (
 from mini_impls.zero import ZeroStage1, ZeroStage2
 from mini_impls.zero_stage3 import ZeroStage3
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64, num_query_groups=4)
 LAYERS = ["layers.0", "layers.1"]
 KB = 1 / 1024  # of a MiB

@@ -28,6 +28,8 @@ from mini_impls.offload_activations import (
 from mini_impls.offload_states import OffloadedModel, OffloadedUnit, find_owners
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 CPU = torch.device("cpu")
 CONFIG = GPTConfig(hidden_size=32, ffn_hidden_size=64)
 KINDS = (HostOptimizer, OverlappedHostOptimizer)

@@ -25,6 +25,8 @@ from mini_impls.schedules import Step, get_orders
 from mini_impls.timeline import Transfer, add_send_recv, get_peak_in_flight
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(num_layers=8, hidden_size=32, ffn_hidden_size=64)
 TIED = GPTConfig(
     num_layers=8,

@@ -41,6 +41,8 @@ from mini_impls.tensor_parallel import tensor_parallel
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.vocab_parallel_loss import vocab_parallel_cross_entropy
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = demo.CONFIG
 OF_THREE = GPTConfig(
     vocab_size=66,

@@ -15,6 +15,8 @@ from torch import nn
 
 from mini_impls.model import GPTConfig, build_model, make_batch, train_one_process
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(hidden_size=16, ffn_hidden_size=32, num_layers=1)
 DROPPING = GPTConfig(
     hidden_size=16, ffn_hidden_size=32, num_layers=1, hidden_dropout=0.3

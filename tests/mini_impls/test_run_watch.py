@@ -27,6 +27,7 @@ def test_ever_fewer_steps_are_looked_at():
     assert max(b / a for a, b in pairwise(looked_at[8:])) <= 1.25
 
 
+@pytest.mark.further
 def test_on_a_terminal_the_table_of_all_ranks_is_below_what_is_said():
     with Terminal(*RUN, columns=120, cwd=ROOT) as terminal:
         assert terminal.close() == 0

@@ -23,6 +23,8 @@ from mini_impls.sequence_parallel_model import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 # In fp64 the order of sums shows in the last digits only.
 FP64 = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -44,6 +44,8 @@ from mini_impls.vocab_parallel_loss import (
     vocab_parallel_cross_entropy,
 )
 
+pytestmark = pytest.mark.sampled
+
 PARTITIONS = [
     pytest.param([[0, 2], [1, 3]], id="two and two"),
     pytest.param([[1, 2], [0]], id="two and one", marks=pytest.mark.slow),

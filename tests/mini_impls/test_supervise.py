@@ -120,6 +120,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.further
 def test_a_launcher_that_is_told_to_end_between_two_ranks_ends_the_first(tmp_path):
     with started(tmp_path / "told.py", TOLD) as process:
         assert process.stdout.readline() == "told\n"

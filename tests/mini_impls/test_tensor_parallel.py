@@ -26,6 +26,8 @@ from mini_impls.vocab_parallel_loss import (
     vocab_parallel_cross_entropy,
 )
 
+pytestmark = pytest.mark.sampled
+
 # In fp64 the order of sums shows in the last digits only; in fp32 the sums of 256
 # products that one layer makes differ by some 1e-7 of their size.
 FP64 = {"rtol": 1e-12, "atol": 1e-12}

@@ -21,6 +21,8 @@ from mini_impls.traffic import CollectiveCounter
 from mini_impls.zero import ZeroStage1, ZeroStage2
 from mini_impls.zero_stage3 import ZeroStage3
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(num_layers=1, hidden_size=32, ffn_hidden_size=128)
 DEEP = GPTConfig(num_layers=4)
 TIED = replace(CONFIG, share_embeddings_and_output_weights=True)

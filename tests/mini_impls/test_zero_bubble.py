@@ -57,6 +57,8 @@ from mini_impls.zero_bubble_plan import (
 )
 from readerkit.estimate.pipeline import Pipeline
 
+pytestmark = pytest.mark.sampled
+
 SPLIT = SCHEDULES[1:]
 SIZES = [(p, m) for p in (1, 2, 3, 4, 5) for m in (2 * p, 2 * p + 1, 4 * p)]
 SMALL = dict(hidden_size=32, ffn_hidden_size=64, vocab_size=32, max_sequence_length=8)

@@ -22,6 +22,8 @@ from readerkit.errors import (
 from tests.helpers import ROOT, run, run_process
 from tests.terminals import Terminal
 
+pytestmark = pytest.mark.sampled
+
 CONTEXT = click.Context(cli)
 COMMANDS = cli.list_commands(CONTEXT)
 README = (ROOT / "README.md").read_text()
@@ -337,6 +339,7 @@ def test_torch_is_imported_by_no_command(real_cache):
         assert "torch" not in imported(*arguments)
 
 
+@pytest.mark.further
 def test_the_book_is_checked_as_help_and_readme_say_and_without_torch(real_cache):
     [most] = [each for each in CHECKS if all(each.startswith(c) for c in CHECKS)]
     names, code, err = run_importing(*most.split())

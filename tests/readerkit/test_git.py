@@ -20,6 +20,8 @@ from tests.readerkit.upstreams.servers import (
     silent_server,
 )
 
+pytestmark = pytest.mark.sampled
+
 OLD = "x = 'the old version of a file'\n"
 FILES = {
     "lib/a.py": "x = 1\n",

@@ -14,6 +14,8 @@ from readerkit.evidence.record import Record
 from tests.helpers import ROOT, SampleBook, run, run_process, write_files
 from tests.served_quiz import make_quiz_book
 
+pytestmark = pytest.mark.sampled
+
 SECRET = "the-secret-of-this-machine"
 OUTSIDE = [
     "../../../secret.txt",

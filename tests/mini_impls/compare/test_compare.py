@@ -24,6 +24,8 @@ from readerkit.app.library import open_library
 from readerkit.errors import ReaderkitError
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 TORCH_ONLY = [c for c in comparisons() if c.upstreams == ("pytorch",)]
 LINES_NOTED = ("collectives", "ddp")
 """Minis whose lines are noted on two ranks too; on more, those of all are."""
@@ -367,6 +369,7 @@ def test_dividing_by_the_number_of_microbatches_rounds_nothing():
         assert microbatches & (microbatches - 1) == 0
 
 
+@pytest.mark.further
 def test_a_world_is_refused_or_its_work_can_be_shared():
     taken = []
     for comparison, world_size in product(comparisons(), WORLDS):

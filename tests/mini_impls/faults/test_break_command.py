@@ -14,6 +14,8 @@ from readerkit.cli import main as readerkit
 from tests.helpers import ROOT, run_process
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 FAULTS = read_faults()
 
 

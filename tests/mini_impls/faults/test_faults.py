@@ -16,6 +16,8 @@ from readerkit.app.mini_names import SAYS
 from tests.conftest import REAL_CACHE
 from tests.quick import quick_each
 
+pytestmark = pytest.mark.sampled
+
 FAULTS = read_faults()
 ALL = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.key)
 

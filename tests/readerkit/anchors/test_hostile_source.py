@@ -12,6 +12,8 @@ from readerkit.anchors.propose import propose
 from readerkit.errors import AnchorError
 from tests.terminals import WAIT_S
 
+pytestmark = pytest.mark.sampled
+
 DEPTH = 50_000
 DEEP = {
     "parentheses": b"x = " + b"(" * DEPTH + b"1" + b")" * DEPTH,

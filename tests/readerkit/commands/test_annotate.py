@@ -21,6 +21,8 @@ from tests.helpers import (
     write_files,
 )
 
+pytestmark = pytest.mark.sampled
+
 NOTE = """\
 - id: {id}
   at: {at}

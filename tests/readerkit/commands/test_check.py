@@ -16,6 +16,8 @@ from tests.helpers import (
 )
 from tests.readerkit.quiz.sample import BANK
 
+pytestmark = pytest.mark.sampled
+
 OURS = "class Bucket:\n    def wait(self):\n        return self.sum\n"
 FOLDER = {"name": "ours", "title": "Ours", "folder": "ours", "include": ["ours/*.py"]}
 OUR_NOTE = """\

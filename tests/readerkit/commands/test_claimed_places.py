@@ -12,6 +12,8 @@ from tests.readerkit.commands.conftest import Desk
 from tests.readerkit.commands.test_annotate import repin
 from tests.readerkit.commands.test_check import ONE_OBJECTIVE
 
+pytestmark = pytest.mark.sampled
+
 FILES = {"lib/train.py": '"""Training."""\nREADY = False\nLIMIT = 8\n'}
 CHAPTER = """\
 # Training

@@ -14,6 +14,8 @@ from tests.helpers import WAIT_S, Result, git, make_book, run, run_process
 from tests.readerkit.commands.test_living import kept  # noqa: F401  a fixture
 from tests.terminals import Terminal
 
+pytestmark = pytest.mark.sampled
+
 LINES = {
     "annotate tp-d": ["tp-dgrad-overlap"],
     "annotate megatron tp-dg": ["tp-dgrad-overlap"],

@@ -19,6 +19,8 @@ from tests.helpers import (
 )
 from tests.readerkit.commands.test_living import Kept, kept  # noqa: F401  a fixture
 
+pytestmark = pytest.mark.sampled
+
 STEP = SAMPLE[SAMPLE.index("def step") :]
 CLAIMS = """\
   claims:

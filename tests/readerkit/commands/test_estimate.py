@@ -33,6 +33,8 @@ from tests.helpers import (
 )
 from tests.readerkit.test_cli import README, imported
 
+pytestmark = pytest.mark.sampled
+
 worked_out = cache(work_out)
 """What the site's page of estimates says, asked for where a test is run."""
 HEAVY = {"torch", "tree_sitter", "jinja2", "git", "rich", "requests", "numpy"}

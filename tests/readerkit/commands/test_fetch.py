@@ -24,6 +24,8 @@ from tests.helpers import (
 from tests.readerkit.commands.disk import run_on_full_disk
 from tests.readerkit.upstreams.servers import git_server
 
+pytestmark = pytest.mark.sampled
+
 BLOB = blob_id(SAMPLE.encode())
 
 

@@ -9,6 +9,8 @@ from tests.helpers import ANNOTATIONS, ROOT, make_book, run
 from tests.quick import quick_third
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 BROKEN = ANNOTATIONS.replace("symbol: step", "symbol: stop")
 
 

@@ -15,6 +15,8 @@ from tests.helpers import ROOT, make_book, run, run_process, run_typed, write_fi
 from tests.readerkit.quiz.sample import BANK
 from tests.served_quiz import make_quiz_book
 
+pytestmark = pytest.mark.sampled
+
 HINT = re.compile(r"(?<!Usage: )readerkit ([a-z]+)\b(?! --help)(.*)")
 BANK35 = BANK.replace("phase: 7", "phase: 35")
 COMPARISON = """\

@@ -286,6 +286,7 @@ def test_what_no_lab_has_is_said(capsys, arguments, message):
     assert message in result.err
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

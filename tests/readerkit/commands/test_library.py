@@ -16,6 +16,8 @@ from readerkit.errors import ContentError, ReaderkitError
 from readerkit.upstreams import Lock
 from tests.helpers import ANNOTATIONS, make_book, run, run_process, write_files
 
+pytestmark = pytest.mark.sampled
+
 OWN = ANNOTATIONS.replace("id: close", "id: own-close").replace(
     "id: whole-step", "id: own-step"
 )

@@ -21,6 +21,8 @@ from tests.helpers import (
 )
 from tests.readerkit.commands.disk import run_on_full_disk
 
+pytestmark = pytest.mark.sampled
+
 # An editor is a small script; these are what it does to the text.
 NAMED = """s.replace("key: , section: ", 'key: paper, section: "3"')\
 .replace("concepts: []", "concepts: [all-reduce]")"""

@@ -14,6 +14,8 @@ from tests.readerkit.commands.conftest import Desk
 from tests.readerkit.quiz.sample import BANK
 from tests.readerkit.upstreams.servers import git_server
 
+pytestmark = pytest.mark.sampled
+
 TRAINER = "def main(args):\n    args.sequence_parallel = True\n    return args\n"
 NOTES = """\
 - id: turned-on

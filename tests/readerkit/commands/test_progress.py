@@ -17,6 +17,8 @@ from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import AnswerRow, SessionRow, timestamp
 from tests.helpers import ROOT, run, run_on_terminal
 
+pytestmark = pytest.mark.sampled
+
 MEGATRON = "megatron/core/tensor_parallel/layers.py"
 FSDP = "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"
 SYMBOLS = {

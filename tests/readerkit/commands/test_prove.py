@@ -27,6 +27,8 @@ from tests.helpers import (
 )
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 CLAIM = """\
   claims:
   - {says: Forward, experiment: {name: try, prints: {total: 3}}}
@@ -216,6 +218,7 @@ def test_ranks_meet_and_send(tmp_path, capsys):
     assert run(capsys, "prove", "--all", "--book", book_of(tmp_path, program)).code == 0
 
 
+@pytest.mark.further
 def test_the_program_that_people_read_runs(tmp_path, capsys):
     page = (ROOT / "annotations" / "README.md").read_text()
     [program] = re.findall(r"```python\n((?s:.+?))```", page)

@@ -28,6 +28,8 @@ from tests.readerkit.quiz.sample import BANK, QUESTIONS
 from tests.readerkit.test_interface_words import in_code
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 FORWARD = (
     "file: megatron/core/tensor_parallel/layers.py, symbol: RowParallelLinear.forward"
 )

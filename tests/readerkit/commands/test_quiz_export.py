@@ -37,6 +37,7 @@ def imported(anki, collection, file: Path):
     return collection.import_anki_package(request).log
 
 
+@pytest.mark.further
 def test_deck_opens_in_anki_and_is_brought_up_to_date(anki, book, capsys, tmp_path):
     file = exported(capsys, book, "anki", tmp_path / "deck.apkg")
     collection = anki.Collection(str(tmp_path / "collection.anki2"))

@@ -10,6 +10,8 @@ from tests.helpers import run, run_process
 from tests.readerkit.commands.test_quiz import book, driven, template, typed
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 __all__ = ["book", "template"]
 
 

@@ -12,6 +12,8 @@ from readerkit.quiz.report import exported
 from tests.helpers import run
 from tests.readerkit.commands.test_quiz import book, driven, template, typed
 
+pytestmark = pytest.mark.sampled
+
 __all__ = ["book", "template"]
 
 

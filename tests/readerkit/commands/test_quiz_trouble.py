@@ -67,6 +67,7 @@ def test_program_is_told_what_is_left_out(no_source):
         assert driver.leave() == 0
 
 
+@pytest.mark.further
 def test_exam_that_leaves_something_out_does_not_count(no_source, monkeypatch, capsys):
     where = ("quiz", "7", "--book", str(no_source), "--exam", "--json")
     for _ in range(30):
@@ -154,6 +155,7 @@ def test_one_damaged_row_stops_nothing_and_is_exported(book, capsys, statement):
         assert (resumed.code, "3/3" in resumed.out) == (0, True)
 
 
+@pytest.mark.further
 def test_export_has_what_a_damaged_file_still_gives(book, capsys, tmp_path):
     for _ in range(30):
         typed(book, "--only", "gap", "--seed", "1", "--new", answers="no_sync\n")

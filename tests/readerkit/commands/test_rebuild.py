@@ -106,6 +106,7 @@ def test_there_are_twelve_and_each_takes_something_out(tmp_path):
         ]
 
 
+@pytest.mark.further
 def test_what_is_graded_is_the_text_between_the_marks_alone(tmp_path):
     exercise = EXERCISES["ddp/mean"]
     path = tmp_path / "ddp.py"

@@ -26,6 +26,8 @@ from tests.helpers import (
     write_files,
 )
 
+pytestmark = pytest.mark.sampled
+
 FILE = "read/sample/lib/linear.py.html"
 HOSTILE_NAME = "lib/<img src=x onerror=alert(1)>#?\u05d0.py"
 

@@ -16,6 +16,8 @@ from tests.conftest import REAL_CACHE
 from tests.helpers import make_book
 from tests.quick import quick_third
 
+pytestmark = pytest.mark.sampled
+
 ARGUMENTS = {
     "annotate": "close --book BOOK",
     "break": "ddp no-sync --predict 1",

@@ -17,7 +17,10 @@ from tests.conftest import REAL_CACHE
 from tests.helpers import ANNOTATIONS, make_book, run_process, write_files
 from tests.terminals import READERKIT, Terminal
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="watches /proc"),
+    pytest.mark.sampled,
+]
 
 EDITOR = """\
 #!/bin/sh

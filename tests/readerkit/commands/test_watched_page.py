@@ -46,6 +46,7 @@ def table(html: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.further
 def test_a_run_is_shown_while_it_goes_on_when_it_ends_and_when_it_is_killed(page):
     assert "No run has been watched yet" in page()
 

@@ -16,6 +16,8 @@ import pytest
 from tests.conftest import REAL_CACHE
 from tests.helpers import write_files
 
+pytestmark = pytest.mark.sampled
+
 PLANTED = """
 import os
 os.close(os.open(os.environ["TRACES"] + "/{name}", os.O_CREAT | os.O_WRONLY))

@@ -17,6 +17,8 @@ from readerkit.estimate.zero_bubble import ORDERS, check_sizes
 from readerkit.model.expression import evaluate
 from tests.helpers import run
 
+pytestmark = pytest.mark.sampled
+
 MODELS = sorted(load_models())
 LAYERS = {name: load_models()[name].layers for name in MODELS}
 EXPERTS = [name for name in MODELS if load_models()[name].experts]

@@ -38,6 +38,8 @@ from tests.readerkit.upstreams.archives import (
 from tests.readerkit.upstreams.full_disk import on_full_disk
 from tests.readerkit.upstreams.servers import git_server, http_server, silent_server
 
+pytestmark = pytest.mark.sampled
+
 FILES = {
     "fakelib/__init__.py": b"",
     "fakelib/a.py": b"a = 1\r\n",

@@ -12,6 +12,8 @@ from readerkit.upstreams.upstream import Licence
 from tests.helpers import git, make_repository, write_files
 from tests.readerkit.upstreams.servers import git_server
 
+pytestmark = pytest.mark.sampled
+
 FILES = {
     "lib/a.py": b"x = 1\r\n",
     "lib/b/c.py": b"y = 2\n",

@@ -15,6 +15,8 @@ from readerkit.upstreams.git_source import serve_git
 from readerkit.upstreams.upstream import Licence
 from tests.helpers import git
 
+pytestmark = pytest.mark.sampled
+
 SOURCE = b"x = 1\n"
 FILE, FOLDER, LINK = "100644", "40000", "120000"
 Entry = tuple[str, bytes, str]

@@ -30,6 +30,8 @@ from tests.readerkit.upstreams.archives import (
 )
 from tests.readerkit.upstreams.servers import http_server, silent_server
 
+pytestmark = pytest.mark.sampled
+
 FILES = {"lib/a.py": b"x = 1\r\n", "lib/b/c.py": b"\xff\x00"}
 LICENCE = b"Do as you like.\n"
 TOP = f"sample_core-{VERSION}"

@@ -12,6 +12,8 @@ import pytest
 
 from tests.terminals import WAIT_S
 
+pytestmark = pytest.mark.sampled
+
 NEEDS = {"lsp": "pygls", "mcp": "mcp"}
 INITIALIZE = {
     "lsp": {"capabilities": {}},

@@ -28,6 +28,8 @@ from tests.terminals import WAIT_S
 pytest.importorskip("mcp", reason="pip install 'readerkit-distributed[mcp]'")
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
+pytestmark = pytest.mark.sampled
+
 CLAIMED = ANNOTATIONS.replace(
     "  cost: A gather later.\n",
     "  cost: A gather later.\n"

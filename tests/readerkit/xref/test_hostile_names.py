@@ -10,6 +10,8 @@ import pytest
 from tests.readerkit.anchors.test_hostile_source import DEEP
 from tests.terminals import WAIT_S
 
+pytestmark = pytest.mark.sampled
+
 WIDE = {
     "a sum": b"x = 1" + b" + x" * 20_000,
     "lambdas in lambdas": b"x = 1\ny = " + b"lambda: " * 400 + b"x",

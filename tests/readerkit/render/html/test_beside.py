@@ -14,6 +14,8 @@ from tests.events import event
 from tests.helpers import make_book, read_search_index, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, MIRROR, add_upstream, record_of
 
+pytestmark = pytest.mark.sampled
+
 NAME = "sums_sample"
 LAUNCHER = ExecutedLine("minis", "mini_impls/launch.py", 122, "_with_group")
 

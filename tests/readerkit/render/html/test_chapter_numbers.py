@@ -7,6 +7,8 @@ import pytest
 from tests.helpers import ROOT, make_book, run, write_files
 from tests.quick import quick_first
 
+pytestmark = pytest.mark.sampled
+
 ENGLISH = """\
 # Numbers
 

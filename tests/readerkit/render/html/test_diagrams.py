@@ -9,6 +9,8 @@ import pytest
 from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run, write_files
 
+pytestmark = pytest.mark.sampled
+
 DRAWN = 'flowchart LR\n  a["a sum"] --> b["its half"]\n'
 PAGES = {
     "chapters/01-sums.md": "# Sums\n\n```diagram d\n```\n",
@@ -105,6 +107,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.further
 def test_drawing_that_is_not_whole_in_the_cache_is_drawn_anew(capsys, tmp_path):
     site, result = built(capsys, tmp_path, PAGES)
     assert result.code == 0, result.err

@@ -10,6 +10,8 @@ from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run, write_files
 from tests.snapshots.book import FILES, MINIS, add_upstream
 
+pytestmark = pytest.mark.sampled
+
 MISSING = say_in("es")("Not translated yet: the English text.")
 OUTDATED = say_in("es")("The English text changed after this one.")
 
