@@ -29,7 +29,7 @@ def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
     found = [summary.parts for summary in ranks]
     tables = []
     for part in found[0]:
-        rows = [_HEADS, *(_row(of[part]) for of in found)]
+        rows = [_HEADS, *(_row(of[part], len(found)) for of in found)]
         if len(found) > 1:
             rows.append(_row_of_all([of[part] for of in found]))
         told = [i for i in range(len(_HEADS)) if any(row[i] for row in rows[1:])]
@@ -52,24 +52,24 @@ def table(ranks: Sequence[RankSummary]) -> str:
     return "\n".join(lines) or "no step was recorded: this mini takes none"
 
 
-def _row(of: RankMetrics) -> tuple[str, ...]:
-    def share(seconds: float) -> str:
-        return f"{seconds / of.step_s:.0%}"
-
+def _row(of: RankMetrics, ranks: int) -> tuple[str, ...]:
     return (
         str(of.rank),
         format_seconds(of.step_s),
-        share(of.computing_s),
-        share(of.hidden_s),
-        share(of.exposed_s),
-        share(of.waiting_s),
-        share(of.other_s),
+        *_shares([of]),
         _size(of.sent_bytes),
         f"{of.calls:g}",
         _size(of.peak_bytes),
         _size(of.resident_bytes),
-        "",
+        f"{of.tokens_per_s / ranks:,.0f}",  # its part of what all take together
     )
+
+
+def _shares(found: Sequence[RankMetrics]) -> Iterable[str]:
+    """Yield what part of their steps went into each of five things."""
+    whole = sum(each.step_s for each in found)
+    for where in ("computing_s", "hidden_s", "exposed_s", "waiting_s", "other_s"):
+        yield f"{sum(getattr(each, where) for each in found) / whole:.0%}"
 
 
 def _row_of_all(found: Sequence[RankMetrics]) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _row_of_all(found: Sequence[RankMetrics]) -> tuple[str, ...]:
     peaks = [each.peak_bytes for each in found if each.peak_bytes is not None]
     resident = [e.resident_bytes for e in found if e.resident_bytes is not None]
     return (
-        "all", format_seconds(slowest), "", "", "", "", "",
+        "all", format_seconds(slowest), *_shares(found),
         _size(sum(sent) if sent else None),
         f"{sum(each.calls for each in found):g}",
         _size(sum(peaks) if peaks else None),
@@ -107,7 +107,8 @@ def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
     if expected.idle is not None:
         share = of.waiting_s / of.step_s
         text = f"waiting {share:.0%}, bubble {expected.idle:.0%} by the schedule"
-        said.append(text)
+        ratio = f" ({_ratio(share, expected.idle)})" if expected.idle else ""
+        said.append(text + ratio)
     if said:
         yield f"rank {of.rank} beside the estimate: " + "; ".join(said)
 

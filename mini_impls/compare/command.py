@@ -57,10 +57,10 @@ def main(argv: list[str] | None = None) -> int:
         shown: list[str] = []
 
         def show(traces: Sequence[RankTrace]) -> None:
-            write(args.trace, traces)
-            shown.append(
-                f"{table([*map(summarize, traces)])}\ntrace of all ranks: {args.trace}"
-            )
+            shown.append(table([*map(summarize, traces)]))
+            if args.trace is not None:
+                write(args.trace, traces)
+                shown[-1] += f"\ntrace of all ranks: {args.trace}"
 
         record = compare(
             library,
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
             share_gpus=args.oversubscribe,
             unpinned=args.unpinned,
             is_clocked=args.json or args.save is not None,  # nothing else shows it
-            show_traces=show if args.trace is not None else None,
+            show_traces=show if args.trace is not None or args.watch else None,
         )
         if record is None:
             return 0  # another rank of torchrun has it

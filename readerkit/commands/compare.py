@@ -61,10 +61,10 @@ def compare(
     """Run MINI and its upstream from the same weights on the same data.
 
     OPTIONS: --upstream NAME, --world N, --steps N, --timeout SECONDS, --json,
-    --lang es for the verdict, --save [DIR], and --trace FILE for a trace of all ranks
-    with both sides in it; readerkit compare MINI --help lists them. Exit 0 where every
-    line agrees or is explained, in a trap too. Without MINI,
-    lists the comparisons there are.
+    --lang es for the verdict, --save [DIR], --watch for a table of where the time of
+    both sides goes, and --trace FILE for that and a trace of all ranks; readerkit
+    compare MINI --help lists them. Exit 0 where every line agrees or is explained, in a
+    trap too. Without MINI, lists the comparisons there are.
 
     \b
     Example:

@@ -11,8 +11,16 @@ import pytest
 import torch
 
 from mini_impls import launch, run_trace
-from mini_impls.recorder import RankTrace, Recorder, read_file, read_spans
+from mini_impls.recorder import (
+    Expected,
+    RankTrace,
+    Recorder,
+    read_file,
+    read_spans,
+)
 from mini_impls.run_metrics import (
+    RankMetrics,
+    RankSummary,
     RecordedRank,
     length,
     summarize,
@@ -20,6 +28,7 @@ from mini_impls.run_metrics import (
     within,
     without,
 )
+from mini_impls.run_table import table
 from mini_impls.run_trace import merge
 from tests.helpers import ROOT
 
@@ -178,6 +187,13 @@ def test_the_table_says_where_the_time_went_beside_the_estimate(traced):
         computing, _, exposed, waiting, other = shares
         assert abs(computing + exposed + other - 100) <= 2
         assert computing > 0 and waiting <= exposed + 5
+    assert len([cell for cell in rows["all"] if cell.endswith("%")]) == 5
+    heads = rows["rank"]
+    assert heads[-1] == "tokens/s"
+    each, other, whole = (
+        int(rows[row][-1].replace(",", "")) for row in ("0", "1", "all")
+    )
+    assert whole - 2 <= each + other  # all are as fast as the slowest
     sent = re.findall(r"sent (\d+) kB, 408 kB by formula \(([\d.]+) times\)", out)
     assert len(sent) == 2
     assert all(1 <= float(ratio) < 1.1 for _, ratio in sent)
@@ -215,6 +231,27 @@ def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
     for rank in (0, 1):
         for side in ("mini", "upstream"):
             assert len(spans(trace, rank, rf"{side}, step \d+")) == 5
+
+
+@pytest.mark.further
+def test_a_comparison_that_is_watched_shows_where_the_time_of_both_went(real_cache):
+    command = [sys.executable, "-m", "readerkit", "compare", "ddp", "--steps", "6"]
+    ended = subprocess.run(
+        [*command, "--watch"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    _, mini, upstream = re.split(r"\n(?:mini|upstream):\n", ended.stdout)
+    for part in (mini, upstream):
+        assert [row.split()[0] for row in part.splitlines()[:4]] == [
+            "rank", "0", "1", "all",
+        ]  # fmt: skip
+    assert "trace of all ranks" not in ended.stdout
+
+
+def test_waiting_is_set_beside_the_bubble():
+    of = RankMetrics(0, 3, 1.0, 0.5, 0.0, 0.3, 0.3, None, 4, 80.0, None, None)
+    ranks = [RankSummary(0, {"": of}, {"": Expected(idle=0.2)}, 1e9)]
+    assert "waiting 30%, bubble 20% by the schedule (1.50 times)" in table(ranks)
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,13 @@ def test_what_the_estimates_say_of_a_rank_is_said_in_spanish():
         "rank 0 beside the estimate: computing 2.1 ms, 1.4 ms at 5.3 GFLOP/s of a "
         "product alone (1.50 times); sent 4 kB, 4 kB by formula (1.00 times); "
         "peak 9 MB, 3 MB of states alone (3.00 times); "
-        "waiting 3%, bubble 4% by the schedule"
+        "waiting 3%, bubble 4% by the schedule (0.75 times)"
     )
     assert beside(line, say_in("es")) == (
         "rank 0 junto al cálculo: calcula 2.1 ms, 1.4 ms a 5.3 GFLOP/s de un "
         "producto solo (1.50 veces); enviado 4 kB, 4 kB según la fórmula (1.00 veces); "
         "máximo 9 MB, 3 MB solo de los estados (3.00 veces); "
-        "espera 3%, burbuja 4% según el orden"
+        "espera 3%, burbuja 4% según el orden (0.75 veces)"
     )
 
 
