@@ -1,0 +1,33 @@
+"""How many tokens top-p leaves of one row of logits, in fp32 and in bf16, on a CPU."""
+
+import json
+from types import SimpleNamespace
+
+import torch
+from megatron.core.inference.text_generation_controllers import (
+    text_generation_controller as module,
+)
+
+RANKS = 1
+UPSTREAMS = ["megatron"]
+
+torch.manual_seed(0)
+rows = (2 * torch.randn(8, 128_000)).bfloat16()  # as the output layer gives them
+left = []
+draw = torch.multinomial
+
+
+def multinomial(probabilities, **given):
+    left.append((probabilities > 0).sum(1))
+    return draw(probabilities, **given)
+
+
+torch.multinomial = multinomial
+sample = module.TextGenerationController._torch_sampling_func
+controller = SimpleNamespace(sampling_rng=None)
+for top_p in 0.5, 0.9, 0.99:
+    for dtype in torch.float32, torch.bfloat16:
+        sample(controller, rows.to(dtype), 1.0, 0, top_p)
+    kept = [round(x.double().mean().item()) for x in left]
+    print(f"kept_at_{round(100 * top_p)} = {json.dumps(kept)}")
+    left.clear()
