@@ -171,10 +171,11 @@ def test_names_in_a_text_are_names_in_the_source():
     assert unknown == []
 
 
-def test_most_names_in_the_texts_stand_in_the_annotated_file():
+def test_most_names_in_the_texts_stand_in_the_annotated_files():
     here = elsewhere = 0
     for note in annotations():
-        data = sources(note.upstream).file(note.anchor.file).data
+        files = {each.anchor.file for each in (note, *note.also)}
+        data = b"\n".join(sources(note.upstream).file(file).data for file in files)
         own = {word.decode() for word in WORD.findall(data)}
         for parts in named_in(note):
             is_here = set(parts) <= own
