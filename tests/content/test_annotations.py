@@ -175,7 +175,13 @@ def test_most_names_in_the_texts_stand_in_the_annotated_files():
     here = elsewhere = 0
     for note in annotations():
         files = {each.anchor.file for each in (note, *note.also)}
-        data = b"\n".join(sources(note.upstream).file(file).data for file in files)
+        data = b"\n".join(
+            at_hand(name).file(file).data
+            for name in UPSTREAMS
+            for file in files.intersection(
+                library().lock(library().upstream(name)).files
+            )
+        )
         own = {word.decode() for word in WORD.findall(data)}
         for parts in named_in(note):
             is_here = set(parts) <= own
