@@ -3,23 +3,23 @@
 import json
 
 import torch
-from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import save_on_cpu
 
 RANKS = 1
 
-hooks, sizes = save_on_cpu(pin_memory=True), []
+
+def packed(pin_memory=False, device="cpu"):
+    """Return the MiB of an expanded mask, and of what becomes of it."""
+    mask = torch.ones(1, 1024, 1024, device=device).expand(32, 1024, 1024)
+    copy = save_on_cpu(pin_memory).pack_hook(mask)[1]
+    return json.dumps([t.untyped_storage().nbytes() // 2**20 for t in (mask, copy)])
 
 
-def pack(tensor):
-    packed = hooks.pack_hook(tensor)
-    sizes.append([t.untyped_storage().nbytes() for t in (tensor, packed[1])])
-    return packed
-
-
-scores = torch.ones(32, 1024, 1024, requires_grad=True)
-with saved_tensors_hooks(pack, hooks.unpack_hook):
-    scores * torch.ones(1, 1024, 1024).expand(32, 1024, 1024)
-print("expanded =", json.dumps([nbytes // 2**20 for nbytes in sizes[0]]))
+with FakeTensorMode():  # sizes of a GPU's tensor without the GPU
+    print("expanded_on_gpu =", packed(device="cuda"))
+print("expanded =", packed(pin_memory=True))
+print("expanded_by_default =", packed())
 
 
 def gradient(context):

@@ -16,7 +16,7 @@ for _ in range(LAYERS):
 params = [torch.nn.Parameter(torch.empty(shape, device="meta")) for shape in shapes]
 print("tensors =", len(params))
 print("elements =", sum(p.numel() for p in params))
-fullest, empty = [], []
+fullest, alike, empty = [], [], []
 for ranks in (8, 64, 512):
     dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
     optimizer = ZeroRedundancyOptimizer(params, torch.optim.SGD, lr=0.1)
@@ -25,7 +25,9 @@ for ranks in (8, 64, 512):
         for groups in optimizer._partition_parameters()
     ]
     fullest.append(round(max(held) * ranks / sum(held), 1))
+    alike.append(held.count(max(held)))
     empty.append(held.count(0))
     dist.destroy_process_group()
 print("fullest =", json.dumps(fullest))
+print("alike =", json.dumps(alike))
 print("empty =", json.dumps(empty))
