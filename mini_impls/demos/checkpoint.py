@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ from mini_impls.checkpoint_async import (
     saved_steps,
 )
 from mini_impls.checkpoint_plan import HeldTensor, TensorBox
+from mini_impls.demos.expected import FLOAT32, replicated
 from mini_impls.demos.full_disk import existing, try_disk
 from mini_impls.demos.training import train_alone
 from mini_impls.model import Batch, GPTConfig, build_model, compute_loss, shard_batch
+from mini_impls.recorder import Expected
+from readerkit.estimate.states import model_state_bytes
 
+ROWS = 8
+"""Sequences of each rank."""
 LAYOUTS = {"rows": 0, "columns": -1}
 """The dimension that matrices are cut along. Vectors are whole, a replica a rank."""
 
@@ -136,14 +142,17 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
     """Train in two halves of two layouts, with nothing but `root` between them."""
-    reference = train_alone(rank, args.steps)
+    reference = train_alone(rank, args.steps, rows=ROWS)
     saving = dist.new_group(backend="gloo")
     assert isinstance(saving, dist.ProcessGroup)
     half = args.steps // 2
+    rank.recorder.parts = len(LAYOUTS)
     for seed, (layout, stop) in enumerate(
         {"rows": half, "columns": args.steps}.items()
     ):
         training = ShardedTraining(rank, reference.model.config, layout, seed=seed)
+        rank.recorder.begin(layout)
+        rank.recorder.expect(expected(training))
         found: dict[str, Any] | None = resume(root, training.state(), saving)
         done = found["step"] if found else 0
         if found and done < stop:
@@ -168,6 +177,21 @@ def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
     rank.say(
         f"largest difference from one process: parameter {max(differences).item():.1e}"
     )
+
+
+def expected(training: ShardedTraining) -> Expected:
+    """Return what a rank is due: matrices made whole, all gradients, and the loss."""
+    params = list(training.model.parameters())
+    cut_bytes = sum(p.nbytes for p in params if p.dim() > 1)
+    reduced = cut_bytes + sum(p.nbytes for p in params) + FLOAT32
+    due = replicated(
+        training.model.config,
+        rows=ROWS,
+        payloads=[({"all_reduce": reduced}, training.rank.world_size)],
+    )
+    mine = sum(param.numel() for param in training.params.values())
+    held = model_state_bytes(params=mine, stage=0, world_size=1, convention="fp32-16")
+    return replace(due, held_bytes=float(held))
 
 
 def bytes_in_all(training: ShardedTraining) -> int:
@@ -210,7 +234,10 @@ def say_what_was_written(
     mine = files.get(f"rank-{rank.rank:05}.bin", 0)
     rank.say_each(f"{newest.name}: wrote {mine} bytes of {held} held")
     wrote, due = sum(files.values()), bytes_in_all(training)
-    rank.say(f"{newest.name}: all ranks wrote {wrote} (formula {due})")
+    rank.say(
+        f"{newest.name}: all ranks wrote {wrote} (formula {due}), while the next step "
+        "went on: the kernel counts that among what a step sends"
+    )
 
 
 def check(args: argparse.Namespace) -> None:

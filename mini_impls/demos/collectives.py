@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 import torch.distributed as dist
@@ -10,13 +11,17 @@ from torch import Tensor
 from mini_impls import collectives, collectives_log, launch
 from mini_impls.collectives import ReduceOp, ring_all_reduce
 from mini_impls.collectives_log import cost
-from mini_impls.demos.training import train_alone
+from mini_impls.demos.expected import FLOAT32, replicated
+from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     build_model,
     compute_loss,
     shard_batch,
 )
 from mini_impls.traffic import CollectiveCounter
+
+ROWS = 4
+"""Sequences of each rank."""
 
 Group = dist.ProcessGroup
 Collective = Callable[[Tensor, Group], Tensor]
@@ -155,11 +160,15 @@ def compare(rank: launch.Rank, numel: int, backend: str) -> None:
 def train(rank: launch.Rank, steps: int) -> None:
     """Average gradients by the ring, parameter by parameter."""
     group, world_size = rank.group, rank.world_size
-    reference = train_alone(rank, steps, rows=4)
+    reference = train_alone(rank, steps, rows=ROWS)
     config = reference.model.config
     model = build_model(config).to(rank.device)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    for step, batch in enumerate(reference.batches):
+    sizes = [param.numel() for param in model.parameters()] + [1]  # and the loss
+    elements = (cost("ring_all_reduce", n, rank.rank, world_size)[1] for n in sizes)
+    due = replicated(config, rows=ROWS, payloads=())
+    rank.recorder.expect(replace(due, sent_bytes=float(FLOAT32 * sum(elements))))
+    for step, batch in enumerate(counted(rank, reference.batches)):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=world_size)
         loss = compute_loss(model(tokens.to(rank.device)), labels.to(rank.device))
         optimizer.zero_grad()

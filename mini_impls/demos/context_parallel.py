@@ -1,6 +1,8 @@
 """Context parallelism: three ways to attend, what each sends, beside one process."""
 
 import argparse
+import math
+from dataclasses import replace
 
 from mini_impls import launch
 from mini_impls.context_parallel import (
@@ -15,7 +17,7 @@ from mini_impls.context_parallel_model import (
     train,
 )
 from mini_impls.demos.formulas import get_context_parallel_traffic
-from mini_impls.demos.training import Train, train_slices
+from mini_impls.demos.training import Train, next_multiple, train_slices
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig, build_model
 from mini_impls.ring_attention import ring_attention
@@ -28,13 +30,36 @@ WAYS: dict[str, Attention] = {
 }
 
 
+def fitted(world_size: int) -> GPTConfig:
+    """Return the default model, larger where so many ranks could not share it.
+
+    Each has two chunks of a sequence as long as another, and for Ulysses as many heads.
+    """
+    plain = GPTConfig()
+    both = math.lcm(world_size, plain.num_query_groups)
+    heads = next_multiple(both, plain.num_attention_heads)
+    return replace(
+        plain,
+        max_sequence_length=next_multiple(2 * world_size, plain.max_sequence_length),
+        num_attention_heads=heads,
+        hidden_size=heads * plain.kv_channels,
+    )
+
+
 def demo(rank: Rank, args: argparse.Namespace) -> None:
     """Train once for each way, say what it sends, compare with one process."""
-    config = GPTConfig()
+    config = fitted(rank.world_size)
     early, late = chunks_of(rank.rank, rank.world_size)
     count = 2 * rank.world_size
     rank.say_each(f"chunks {early} and {late} of {count} of every sequence")
+    if config != GPTConfig():
+        rank.say(
+            f"a model of {config.num_attention_heads} heads on sequences of "
+            f"{config.max_sequence_length} tokens: {rank.world_size} ranks share it"
+        )
+    rank.recorder.parts = len(WAYS)
     for name, attention in WAYS.items():
+        rank.recorder.begin(name)
         rank.say(f"--- {name}")
 
         def cut(gpt: GPT, attention: Attention = attention) -> Train:
@@ -58,7 +83,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Raise ValueError where the demo's model does not fit the world."""
-    check_sizes(GPTConfig(), args.world)
+    check_sizes(fitted(args.world), args.world)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,13 +3,14 @@
 Weights, gradients and Adam's moments are float32, as the minis keep them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
-from mini_impls.recorder import Expected
+from mini_impls.recorder import MOST_STEPS, Expected
 from readerkit.estimate.collectives import collective_bytes
 from readerkit.estimate.flops import step_flops
 from readerkit.estimate.parameters import parameter_count
@@ -21,10 +22,11 @@ from readerkit.estimate.volumes import dp_volume_bytes
 FLOAT32 = 4
 
 
-def shape_of(config: GPTConfig) -> Shape:
-    """Return a mini's model as the estimates describe one."""
+def shape_of(config: GPTConfig, **experts: int) -> Shape:
+    """Return a mini's model as the estimates describe one, with experts or without."""
     return Shape.parse(
-        {
+        experts
+        | {
             "layers": config.num_layers,
             "hidden": config.hidden_size,
             "heads": config.num_attention_heads,
@@ -38,7 +40,12 @@ def shape_of(config: GPTConfig) -> Shape:
 
 
 def data_parallel(
-    config: GPTConfig, rank: Rank, *, stage: int, rows: int = 8
+    config: GPTConfig,
+    rank: Rank,
+    *,
+    stage: int,
+    rows: int = 8,
+    convention: str = "fp32-16",
 ) -> Expected:
     """Return what a rank with `rows` sequences of its own is due; stage 0 is DDP."""
     shape, ranks = shape_of(config), rank.world_size
@@ -51,7 +58,7 @@ def data_parallel(
         gradient_bytes=FLOAT32,
     )
     held = model_state_bytes(
-        params=params, stage=stage, world_size=ranks, convention="fp32-16"
+        params=params, stage=stage, world_size=ranks, convention=convention
     )
     flops = step_flops(shape, batch=rows, sequence=config.max_sequence_length)
     return Expected(float(sent), float(held), float(flops))
@@ -66,6 +73,24 @@ def sliced(
     )
     sent = ring_bytes(payload, rank.world_size)
     return Expected(sent_bytes=sent, flops=float(flops) / rank.world_size)
+
+
+def replicated(
+    config: GPTConfig,
+    *,
+    rows: int,
+    payloads: Iterable[tuple[Mapping[str, int], int]],
+    shared_by: int = 1,
+    **experts: int,
+) -> Expected:
+    """Return what a rank is due that shares `rows` sequences with so many ranks.
+
+    `payloads` are the bytes of each operation, and among how many ranks.
+    """
+    shape, sequence = shape_of(config, **experts), config.max_sequence_length
+    flops = step_flops(shape, batch=rows, sequence=sequence)
+    sent = sum(ring_bytes(payload, ranks) for payload, ranks in payloads)
+    return Expected(sent, flops=float(flops) / shared_by)
 
 
 def ring_bytes(payload: Mapping[str, int], ranks: int) -> float:
@@ -83,12 +108,22 @@ def ring_bytes(payload: Mapping[str, int], ranks: int) -> float:
     )
 
 
+def over_steps(payloads: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the mean of a step's payloads, of the steps that a trace shows.
+
+    The first one warms up, and behind the last of a trace nothing is recorded.
+    """
+    shown = payloads[1:MOST_STEPS] or payloads
+    operations = {operation: None for payload in shown for operation in payload}
+    return {op: round(fmean(each.get(op, 0) for each in shown)) for op in operations}
+
+
 def staged(
     config: GPTConfig, rank: Rank, *, schedule: str, microbatches: int, chunks: int
 ) -> Expected:
     """Return what a rank of a pipeline is due, of two sequences a microbatch.
 
-    A backward takes twice a forward, but for a zero-bubble schedule's halves.
+    A backward takes twice a forward.
     """
     shape, ranks = shape_of(config), rank.world_size
     sizes: dict[str, Any] = {
@@ -96,9 +131,9 @@ def staged(
         "stages": ranks,
         "microbatches": microbatches,
         "virtual_stages": chunks,
+        "forward": 1,
+        "backward": 2,
     }
-    if not schedule.startswith("zb"):
-        sizes |= {"forward": 1, "backward": 2}
     tokens = (2, config.max_sequence_length, config.hidden_size)
     payload = get_pipeline_traffic(tokens, microbatches, rank, chunks)
     sent = ring_bytes(payload, ranks)

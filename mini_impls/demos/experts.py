@@ -1,15 +1,20 @@
 """Experts: how even each routing keeps the load, what it drops, what tokens cost."""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn import functional as F
 
 from mini_impls import launch
+from mini_impls.demos.expected import FLOAT32, over_steps, replicated
 from mini_impls.demos.formulas import get_expert_traffic
-from mini_impls.demos.training import counted
+from mini_impls.demos.training import counted, counted_alone
+from mini_impls.expert_dispatch import AllToAllDispatcher
 from mini_impls.expert_routing import ExpertsConfig, TopKRouter, update_expert_biases
 from mini_impls.experts import (
     ExpertGroups,
@@ -18,8 +23,17 @@ from mini_impls.experts import (
     finish_gradients,
     make_groups,
     routers,
+    split_params,
 )
-from mini_impls.model import compute_loss, make_batch, shard_batch, train_one_process
+from mini_impls.model import (
+    GPT,
+    Batch,
+    compute_loss,
+    make_batch,
+    shard_batch,
+    train_one_process,
+)
+from mini_impls.recorder import Expected
 from mini_impls.traffic import CollectiveCounter
 
 ROWS = 8
@@ -37,54 +51,92 @@ WAYS: dict[str, dict[str, Any]] = {
 """What is set besides, by the name it is shown under."""
 
 
-class Load:
-    """Counts the tokens of each expert, of one router after another."""
+Dispatcher = Literal["alltoall", "allgather"]
+
+
+class Routes:
+    """Keeps where each token went, of one router after another."""
 
     def __init__(self, watched: list[TopKRouter]) -> None:
-        self.counts: list[Tensor] = []
+        self.chosen: list[Tensor] = []
+        """Of each call (N, E)."""
+        self.margins: list[Tensor] = []
+        """Of each call (N): how far the last choice is above the first refused."""
         for router in watched:
             router.register_forward_hook(self.note)
 
     def note(self, router: Any, inputs: Any, routing: tuple[Tensor, Tensor]) -> None:
         """Keep what one layer routed."""
-        self.counts.append(routing[1].sum(0))
+        self.chosen.append(routing[1])
+        k = router.config.moe_router_topk
+        with torch.no_grad():
+            scores = F.linear(inputs[0], router.weight)  # (N, E)
+            if router.config.moe_router_bias_update_rate:
+                scores = scores.sigmoid() + router.expert_bias
+            best = scores.topk(min(k + 1, scores.size(1)), dim=1).values
+        self.margins.append(best[:, k - 1] - best[:, -1])
 
-    def of_all(self, group: dist.ProcessGroup) -> Tensor:
-        """Return the counts (layers, E) of all ranks since the last time."""
-        total, self.counts = torch.stack(self.counts), []
-        dist.all_reduce(total, group=group)
-        return total
+    def of_step(self, step: int, layers: int, part: int = 0, parts: int = 1) -> Tensor:
+        """Return the choices (layers, N, E) of a part of a step's rows."""
+        first = (step * parts + part) * layers
+        return torch.stack(self.chosen[first : first + layers])
+
+    def margin(self, step: int, layers: int, part: int, parts: int) -> Tensor:
+        """Return the margins (layers, N) of the same."""
+        first = (step * parts + part) * layers
+        return torch.stack(self.margins[first : first + layers])
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What came of training with one routing."""
+
+    name: str
+    config: ExpertsConfig
+    batches: list[Batch]
+    losses: list[float]
+    routes: Routes
+    sent: dict[str, int]
+    """In the layers of the last step, payload bytes of each operation."""
+    due: dict[str, int]
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train once with each routing, then once more by the other dispatcher."""
     etp = int(args.etp)
     groups = make_groups(rank.group, ep=rank.world_size // etp, etp=etp)
-    for way, settings in WAYS.items():
-        config = ExpertsConfig(num_moe_experts=2 * rank.world_size, **settings)
-        rank.say(f"--- {way}; all-to-all")
-        train(rank, args.steps, groups, config, "alltoall")
-    rank.say("--- left alone; all-gather")
-    config = ExpertsConfig(num_moe_experts=2 * rank.world_size)
-    train(rank, args.steps, groups, config, "allgather")
+    plain = ExpertsConfig(num_moe_experts=2 * rank.world_size)
+    ways: list[tuple[str, Dispatcher, ExpertsConfig]] = [
+        (f"{way}; all-to-all", "alltoall", replace(plain, **settings))
+        for way, settings in WAYS.items()
+    ]
+    ways.append(("left alone; all-gather", "allgather", plain))
+    rank.recorder.parts = len(ways)
+    # One process comes behind all of them: no trace is as long as what it does.
+    for trained in [train(rank, args.steps, groups, *way) for way in ways]:
+        say(rank, trained)
 
 
 def train(
     rank: launch.Rank,
     steps: int,
     groups: ExpertGroups,
+    name: str,
+    dispatcher: Dispatcher,
     config: ExpertsConfig,
-    dispatcher: Literal["alltoall", "allgather"],
-) -> None:
-    """Train on all ranks, and in one process; say what came of it."""
+) -> Trained:
+    """Train on all ranks."""
+    rank.recorder.begin(name)
     w = rank.world_size
     batches = [make_batch(config, step=i, batch_size=ROWS * w) for i in range(steps)]
     gpt = build_moe_model(config).to(rank.device)
     expert_parallel(gpt, groups, dispatcher)
-    load = Load(routers(gpt))
+    routes = Routes(routers(gpt))
     optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
-    losses = []
-    for batch in counted(rank, batches):
+    losses: list[float] = []
+    due: list[dict[str, int]] = []
+    num_tokens = ROWS * config.max_sequence_length
+    for batch in counted(rank, batches, f"{name}, step"):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
         optimizer.zero_grad()
         with CollectiveCounter() as sent:
@@ -95,31 +147,143 @@ def train(
         mean = loss.detach()
         dist.all_reduce(mean, group=rank.group)
         losses.append(mean.item() / w)
-        counts = load.of_all(rank.group).float()  # (layers, E)
-    alone = train_alone(config, batches, w)
+        of_step = config, num_tokens, groups, dispatcher, carried(gpt)
+        due.append(get_expert_traffic(*of_step))
+        rank.recorder.expect(expected(config, groups, gpt, due))
+    payload = sent.payload_bytes()
+    return Trained(name, config, batches, losses, routes, payload, due[-1])
+
+
+def say(rank: launch.Rank, trained: Trained) -> None:
+    """Train in one process; say what came of both."""
+    config, losses = trained.config, trained.losses
+    rank.say(f"--- {trained.name}")
+    alone, of_one = train_alone(rank, config, trained.batches)
     rank.say(f"loss {ends(losses)}, one process {ends(alone)}")
-    apart = max(abs(a - b) for a, b in zip(losses, alone, strict=True))
-    rank.say(f"largest difference from one process: loss {apart:.1e}")
-    copies = w * tokens.numel() * config.moe_router_topk
+    apart = [abs(a - b) for a, b in zip(losses, alone, strict=True)]
+    rank.say(f"largest difference from one process: loss {max(apart):.1e}")
+    say_who_went_elsewhere(rank, config, trained.routes, of_one, apart)
+    last = trained.routes.of_step(len(losses) - 1, config.num_layers)
+    say_load(rank, config, last)
+    for op, payload_bytes in trained.sent.items():
+        due = trained.due.get(op, 0)
+        rank.say(f"sent in its layers: {op} {payload_bytes:,} (formula {due:,})")
+
+
+def carried(gpt: GPT) -> tuple[int, int]:
+    """Return what the last forward's all-to-alls carried, and gathers of slices.
+
+    Copies of tokens, and rows filled up to the most that a rank has, of all layers.
+    """
+    ways = [m.dispatcher for m in gpt.modules() if hasattr(m, "dispatcher")]
+    routed = [way for way in ways if isinstance(way, AllToAllDispatcher)]
+    # A call counts the larger of what it sends and receives.
+    both = [max(sum(way.input_splits), sum(way.output_splits)) for way in routed]
+    rows = [len(way.etp_splits) * max(way.etp_splits) for way in routed]
+    return sum(both), sum(rows)
+
+
+def expected(
+    config: ExpertsConfig,
+    groups: ExpertGroups,
+    gpt: GPT,
+    due: Sequence[Mapping[str, int]],
+) -> Expected:
+    """Return what a rank is due in a step, the mean of those that are shown so far."""
+    shown = over_steps(due)
+    ranks = {"all_to_all": groups.ep.size(), "all_gather": groups.etp_ep.size()}
+    ranks["reduce_scatter"] = groups.etp_ep.size()
+    in_layers = [({op: shown.get(op, 0)}, size) for op, size in ranks.items()]
+    dense, experts = (sum(p.nbytes for p in params) for params in split_params(gpt))
+    counts = config.num_layers * config.num_moe_experts
+    biases = FLOAT32 * counts if config.moe_router_bias_update_rate else 0
+    behind = [
+        ({"all_reduce": dense + biases + FLOAT32}, groups.all.size()),  # and the loss
+        ({"all_reduce": experts}, groups.edp.size()),
+    ]
+    return replicated(
+        config,
+        rows=ROWS,
+        payloads=[*in_layers, *behind],
+        experts=config.num_moe_experts,
+        experts_per_token=config.moe_router_topk,
+        expert_ffn=config.moe_ffn_hidden_size,
+    )
+
+
+def say_who_went_elsewhere(
+    rank: launch.Rank,
+    config: ExpertsConfig,
+    routes: Routes,
+    of_one: Routes,
+    apart: Sequence[float],
+) -> None:
+    """Say in which step tokens first went to other experts than in one process.
+
+    Ranks round other sums, and where two scores are as near to each other as that, the
+    other expert is chosen: another function, not a rounding of the same.
+    """
+    layers = config.num_layers
+    place = layers, rank.rank, rank.world_size
+    elsewhere = torch.zeros(len(apart), device=rank.device)  # choices of each step
+    above = torch.full_like(elsewhere, torch.inf)
+    for step in range(len(apart)):
+        alone = of_one.of_step(step, *place)
+        moved = (routes.of_step(step, layers).cpu() != alone).any(2)  # (layers, N)
+        if moved.any():
+            elsewhere[step] = moved.sum()
+            above[step] = of_one.margin(step, *place)[moved].min()
+    dist.all_reduce(elsewhere, group=rank.group)
+    dist.all_reduce(above, op=dist.ReduceOp.MIN, group=rank.group)
+    if not elsewhere.any():
+        rank.say("each token went to the experts that it has in one process")
+        return
+    step = int(elsewhere.nonzero()[0])
+    text = (
+        f"step {step} is the first in which tokens go to other experts than in one "
+        f"process, {elsewhere[step]:.0f} of its choices"
+    )
+    if not config.experts_choose and config.moe_expert_capacity_factor is None:
+        text += f": there the nearest is {above[step]:.1e} above the expert refused"
+    if step:
+        text += f"; until then losses are {max(apart[:step]):.1e} apart"
+    rank.say(text)
+
+
+def say_load(rank: launch.Rank, config: ExpertsConfig, chosen: Tensor) -> None:
+    """Say how even the load of a step was, of choices (layers, N, E) on each rank."""
+    unseen = (~chosen.any(2)).sum(1)  # (layers), tokens that no expert takes
+    counts = torch.cat([chosen.sum(1), unseen.unsqueeze(1)], dim=1)  # (layers, E + 1)
+    dist.all_reduce(counts, group=rank.group)
+    counts, unseen = counts[:, :-1].float(), counts[:, -1]
+    tokens = rank.world_size * chosen.size(1)
+    copies = tokens * config.moe_router_topk
     fullest = (counts.amax(1) / counts.mean(1)).max()
-    rank.say(
-        f"the last step: the fullest expert has {fullest:.2f} of an even share, "
-        f"{1 - counts.sum(1).min() / copies:.0%} of the copies were dropped"
-    )
-    formula = get_expert_traffic(config, tokens.numel(), groups, dispatcher)
-    for op, payload_bytes in sent.payload_bytes().items():
-        due = f" (formula {formula[op]:,})" if op in formula else ""
-        rank.say(f"sent in its layers: {op} {payload_bytes:,}{due}")
+    text = f"the last step: the fullest expert has {fullest:.2f} of an even share, "
+    if config.experts_choose:  # their capacity is rounded up: copies may be more
+        rank.say(
+            f"{text}experts took {counts.sum(1).max():,.0f} copies in a layer, "
+            f"{config.moe_router_topk} a token are {copies:,}; at most "
+            f"{unseen.max()} of {tokens} tokens had none"
+        )
+        return
+    rank.say(f"{text}{1 - counts.sum(1).min() / copies:.0%} of the copies were dropped")
 
 
-def train_alone(config: ExpertsConfig, batches: list[Any], chunks: int) -> list[float]:
-    """Return the losses of one process that holds all experts."""
-    gpt = build_moe_model(config, microbatches=chunks)
-    optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
-    optimizer.register_step_pre_hook(
-        lambda *_: update_expert_biases(routers(gpt), None)
-    )
-    return train_one_process(gpt, optimizer, batches, chunks=chunks)
+def train_alone(
+    rank: launch.Rank, config: ExpertsConfig, batches: list[Batch]
+) -> tuple[list[float], Routes]:
+    """Return the losses and the routes of one process that holds all experts."""
+    with rank.recorder.alone():
+        gpt = build_moe_model(config, microbatches=rank.world_size)
+        routes = Routes(routers(gpt))
+        optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
+        optimizer.register_step_pre_hook(
+            lambda *_: update_expert_biases(routers(gpt), None)
+        )
+        told = counted_alone(rank, batches)
+        losses = train_one_process(gpt, optimizer, told, chunks=rank.world_size)
+    return losses, routes
 
 
 def ends(losses: list[float]) -> str:

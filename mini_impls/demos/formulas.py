@@ -97,11 +97,17 @@ def get_v_pipeline_traffic(
 
 
 def get_expert_traffic(
-    config: ExpertsConfig, num_tokens: int, groups: ExpertGroups, dispatcher: str
+    config: ExpertsConfig,
+    num_tokens: int,
+    groups: ExpertGroups,
+    dispatcher: str,
+    routed: tuple[int, int] | None = None,
 ) -> dict[str, int]:
     """Payload bytes of the operations whose sizes do not depend on the routing.
 
     Of a rank in the layers of one step, in fp32: what finishes gradients is not in it.
+    `routed`, which one may see behind a step, brings the others: how many copies
+    all-to-alls carried, and to how many rows those that share experts filled up.
     """
     ranks, layers = groups.etp_ep.size(), config.num_layers
     if ranks == 1:
@@ -117,13 +123,19 @@ def get_expert_traffic(
         }
     counts = layers * ranks * 8 * experts
     found = {"all_gather": counts} if groups.etp.size() == 1 else {}
-    if config.experts_choose and groups.ep.size() > 1:
-        # Each expert takes as many: four times the tokens, twice their weights.
+    copies, rows = routed or (0, 0)
+    if config.experts_choose and not routed:
         factor = config.moe_expert_capacity_factor
         share = num_tokens * config.moe_router_topk
         capacity = get_capacity(share, experts, 1.0 if factor is None else factor)
         copies = layers * experts * min(capacity, num_tokens)
+    if copies and groups.ep.size() > 1:
+        # Tokens go and come back, forward and backward; weights go, gradients come.
         found["all_to_all"] = 4 * copies * (4 * hidden + 2)
+    if rows and groups.etp.size() > 1:
+        # What arrived is handed on with its weights; backward the other way round.
+        handed_on = 4 * rows * (2 * hidden + 1)
+        found |= {"all_gather": counts + handed_on, "reduce_scatter": handed_on}
     return found
 
 
@@ -148,6 +160,13 @@ def get_rows_traffic(gpt: GPT, world_size: int) -> dict[str, int]:
         "all_gather": 4 * (whole + in_layers) + 2 * momenta,
         "reduce_scatter": 4 * whole,
     }
+
+
+def get_gathered_once_traffic(gpt: GPT, world_size: int) -> dict[str, int]:
+    """Payload bytes of a step that gathers rows of all parameters once, in fp32."""
+    whole = sum(_elements(p, world_size) for p in gpt.parameters())
+    # The norm of all gradients is one number, the mean loss another.
+    return {"all_gather": 4 * whole, "reduce_scatter": 4 * whole, "all_reduce": 2 * 4}
 
 
 def _matrices(gpt: GPT) -> list[Tensor]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,8 +17,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from mini_impls import launch
+from mini_impls.demos.expected import data_parallel, replicated
+from mini_impls.demos.formulas import get_gathered_once_traffic
 from mini_impls.demos.full_disk import try_disk
-from mini_impls.demos.training import train_alone
+from mini_impls.demos.training import counted, train_alone
 from mini_impls.fsdp_state import (
     Shard,
     clip_grad_norm_,
@@ -30,6 +33,9 @@ from mini_impls.model import (
     compute_loss,
     shard_batch,
 )
+
+ROWS = 8
+"""Sequences of each rank."""
 
 
 def train_step(
@@ -86,9 +92,13 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
     """Train in two halves, with nothing but `directory` between them."""
-    reference = train_alone(rank, args.steps)
+    reference = train_alone(rank, args.steps, rows=ROWS)
     config, group = reference.model.config, rank.group
     model = build_model(config).to(rank.device)
+    sharded = data_parallel(config, rank, stage=3)
+    payloads = [(get_gathered_once_traffic(model, group.size()), group.size())]
+    due = replicated(config, rows=ROWS, payloads=payloads)
+    rank.recorder.expect(replace(due, held_bytes=sharded.held_bytes))
     half = args.steps // 2
     for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
         fresh = build_model(config, seed=seed).to(rank.device)
@@ -97,8 +107,8 @@ def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
         if start:
             loaded = load_checkpoint(directory, shards, optimizer)
             rank.say(f"resumed at step {loaded}")
-        for step in range(start, stop):
-            batch = reference.batches[step]
+        told = counted(rank, reference.batches[start:stop])
+        for step, batch in enumerate(told, start):
             on_device = (batch[0].to(rank.device), batch[1].to(rank.device))
             loss, norm = train_step(model, shards, optimizer, on_device, group)
             rank.say(

@@ -4,6 +4,7 @@ import argparse
 import copy
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,8 +12,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch, model
+from mini_impls.demos.expected import ring_bytes, shape_of
 from mini_impls.demos.training import counted_alone
 from mini_impls.inference import (
+    Generation,
     StaticInferenceContext,
     check_sizes,
     generate,
@@ -21,9 +24,11 @@ from mini_impls.inference import (
 from mini_impls.inference_apart import PromptSides, serve, split_ranks
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, GPTConfig
+from mini_impls.recorder import Expected
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.weights import load_weights, save_weights
 from readerkit.estimate.activations import kv_cache_bytes
+from readerkit.estimate.flops import forward_flops_per_token
 from readerkit.wording.numbers import format_seconds
 
 CONFIG = GPTConfig(num_query_groups=4)
@@ -91,7 +96,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     tokens, _ = model.make_batch(config, step=1_000, batch_size=batch_size)
     prompt = tokens[:, :PROMPT_LENGTH].to(rank.device)
     with CollectiveCounter() as sent:
-        made = generate(gpt, prompt, num_tokens, context)
+        made = generate_in_steps(rank, gpt, prompt, num_tokens, context)
     cache_bytes = get_cache_bytes(
         config, batch_size, config.max_sequence_length, rank.world_size
     )
@@ -114,6 +119,39 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     rank.say_each(f"the tokens of one process without a cache: {same}")
     if rank.world_size > 1:
         serve_apart(rank, alone, num_tokens)
+
+
+def generate_in_steps(
+    rank: Rank,
+    gpt: GPT,
+    prompt: Tensor,
+    num_tokens: int,
+    context: StaticInferenceContext,
+) -> Generation:
+    """Return what `generate` does, each token a step of its own: the prompt's first."""
+    rank.recorder.parts = min(2, num_tokens)
+    tokens, new, seconds = prompt, prompt, []
+    for done in range(num_tokens):
+        rank.recorder.begin("a token" if done else "the prompt")
+        rank.recorder.expect(expected(rank, new, context))
+        rank.show("token", done, num_tokens)
+        with rank.recorder.step(new.numel()):
+            made = generate(gpt, new, 1, context)
+        new = made.tokens[:, -1:]
+        tokens = torch.cat([tokens, new], dim=1)
+        seconds.append(made.prefill_s)
+    return Generation(tokens, sum(seconds[:1]), seconds[1:])
+
+
+def expected(rank: Rank, new: Tensor, context: StaticInferenceContext) -> Expected:
+    """Return what a rank is due that reads these tokens and scores behind the last."""
+    (batch_size, num_tokens), ranks = new.shape, rank.world_size
+    met = context.sequence_len_offset + num_tokens
+    forward = partial(forward_flops_per_token, shape_of(CONFIG), sequence=met)
+    flops = batch_size * (num_tokens - 1) * forward(logits=False)
+    flops += batch_size * forward(logits=True)
+    payload = get_traffic(CONFIG, batch_size, num_tokens, ranks)
+    return Expected(ring_bytes(payload, ranks), flops=float(flops) / ranks)
 
 
 def get_handover_bytes(

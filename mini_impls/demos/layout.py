@@ -1,12 +1,15 @@
 """A layout: who is in which group, and a small GPT on it beside one process."""
 
 import argparse
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
 from mini_impls import launch
-from mini_impls.demos.layout_traffic import get_layout_traffic
+from mini_impls.demos.expected import replicated
+from mini_impls.demos.layout_traffic import get_traffic_of_groups
 from mini_impls.demos.training import counted, counted_alone
 from mini_impls.launch import Rank
 from mini_impls.layout import RankLayout
@@ -21,7 +24,9 @@ from mini_impls.layout_stages import (
 )
 from mini_impls.layout_train import LayoutTrainer
 from mini_impls.model import Batch, make_batch, train_one_process
+from mini_impls.recorder import Expected
 from mini_impls.traffic import CollectiveCounter
+from readerkit.estimate.pipeline import bubble_fraction
 
 ROWS = 2
 """Sequences of a microbatch."""
@@ -68,7 +73,9 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     rank.say("groups of experts, over the same ranks:")
     rank.say(describe(layouts.experts, ("ep", "dp")))
     groups = make_groups(layouts, rank.rank)
+    rank.recorder.parts = len(CONFIGS)
     for name, config in CONFIGS.items():
+        rank.recorder.begin(name)
         rank.say(f"--- {name}")
         train(rank, config, groups, args.steps)
 
@@ -87,9 +94,11 @@ def train(rank: Rank, config: LayoutConfig, groups: LayoutGroups, steps: int) ->
         microbatch_shape=(ROWS, tokens, config.hidden_size),
         learning_rate=1e-3,
     )
-    due = get_layout_traffic(
+    of_groups = get_traffic_of_groups(
         config, stage, groups, microbatches=MICROBATCHES, rows=ROWS
     )
+    rank.recorder.expect(expected(rank, config, groups, of_groups))
+    due = sum((Counter(traffic) for traffic, _ in of_groups), Counter())
     with CollectiveCounter() as sent:
         trainer.step(batches[0])
     parts = [
@@ -99,6 +108,35 @@ def train(rank: Rank, config: LayoutConfig, groups: LayoutGroups, steps: int) ->
     rank.say_each(f"one step: {', '.join(parts) or 'nothing sent'}")
     losses = trainer.train(counted(rank, batches[1:]))
     beside_one_process(rank, config, groups, trainer, batches, losses)
+
+
+def expected(
+    rank: Rank,
+    config: LayoutConfig,
+    groups: LayoutGroups,
+    payloads: Sequence[tuple[Mapping[str, int], int]],
+) -> Expected:
+    """Return what a rank is due in a step; a backward takes twice a forward."""
+    experts = config.num_moe_experts
+    sizes = {"experts": experts, "experts_per_token": 1}
+    due = replicated(
+        config,
+        rows=ROWS * MICROBATCHES * groups.dp_size,
+        payloads=payloads,
+        shared_by=rank.world_size,
+        **(sizes | {"expert_ffn": config.ffn_hidden_size} if experts else {}),
+    )
+    stages = groups.pp.size()
+    if stages == 1:
+        return due
+    bubble = bubble_fraction(
+        schedule="1f1b",
+        stages=stages,
+        microbatches=MICROBATCHES,
+        forward=1,
+        backward=2,
+    )
+    return replace(due, idle=float(bubble))
 
 
 def beside_one_process(

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import nn
 
 from mini_impls import launch
+from mini_impls.demos.expected import data_parallel
 from mini_impls.demos.training import counted, train_alone
 from mini_impls.mixed_precision import (
     Float16Module,
@@ -36,6 +37,9 @@ from mini_impls.model import (
 
 SMALL_LR = 3e-4
 """An update of less than half a step of bfloat16 below 1.0, which is 2e-3."""
+
+HALF = "mixed-18"
+"""Weights of two bytes; gradients, main weights and both moments of four."""
 
 
 class Unchecked(Float16Optimizer):
@@ -163,6 +167,7 @@ def fp8_ways() -> dict[str, Callable[[], tuple[Scaling, ...]]]:
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train the same model in each way, beside one process in float32."""
     reference = train_alone(rank, args.steps)
+    config = reference.model.config
     ways = {
         "bfloat16, main weights": build(rank, torch.bfloat16),
         "float16, a scale that follows": build(rank, torch.float16, args.scale),
@@ -173,10 +178,12 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     rank.recorder.parts = len(ways) + len(fp8_ways()) + 1
     for name, (model, optimizer) in ways.items():
         rank.recorder.begin(name)
+        rank.recorder.expect(data_parallel(config, rank, stage=0, convention=HALF))
         rank.say(f"--- {name}")
         train(rank, reference, model, optimizer)
     for name, make in fp8_ways().items():
         rank.recorder.begin(name)
+        rank.recorder.expect(data_parallel(config, rank, stage=0))
         rank.say(f"--- {name}")
         gpt = build_model(GPTConfig()).to(rank.device)
         scalings = emulate_fp8(gpt.layers, make)
@@ -191,6 +198,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         train(rank, reference, gpt, optimizer, finish_step)
     name = f"bfloat16, updates of {SMALL_LR:g}"
     rank.recorder.begin(name)
+    rank.recorder.expect(data_parallel(config, rank, stage=0, convention=HALF))
     rank.say(f"--- {name}")
     show_small_updates(rank, reference.batches)
     rank.say("--- float16, an overflow on the last rank alone")

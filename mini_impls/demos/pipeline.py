@@ -8,7 +8,11 @@ from torch import nn
 from mini_impls import launch, model
 from mini_impls.demos.expected import staged
 from mini_impls.demos.formulas import get_pipeline_traffic
-from mini_impls.demos.training import counted, say_beside_one_process
+from mini_impls.demos.training import (
+    counted,
+    next_multiple,
+    say_beside_one_process,
+)
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.pipeline import PipelineExecutor, train
@@ -18,9 +22,16 @@ from mini_impls.timeline import add_send_recv, draw, get_peak_in_flight, get_tim
 from mini_impls.traffic import CollectiveCounter
 
 
+def config_of(args: argparse.Namespace) -> GPTConfig:
+    """Return the model: as many layers as asked for, or some for each stage."""
+    stages = max(1, args.world * args.chunks)
+    least = GPTConfig().num_layers
+    return GPTConfig(num_layers=args.layers or next_multiple(stages, least))
+
+
 def demo(rank: Rank, args: argparse.Namespace) -> None:
     """Train on all ranks, say what they hold and send, compare with one process."""
-    config = GPTConfig(num_layers=args.layers)
+    config = config_of(args)
     orders = get_orders(args.schedule, rank.world_size, args.microbatches, args.chunks)
     plan = add_send_recv(orders)[rank.rank]
     batches = []
@@ -75,7 +86,11 @@ def check(args: argparse.Namespace) -> None:
     orders = get_orders(args.schedule, args.world, args.microbatches, args.chunks)
     if any(step.kind == "W" for order in orders for step in order):
         raise ValueError(f"{args.schedule} splits the backward: `zero_bubble` runs it")
-    check_sizes(GPTConfig(num_layers=args.layers), args.world * args.chunks)
+    try:
+        check_sizes(config_of(args), args.world * args.chunks)
+    except ValueError as error:
+        fit = next_multiple(args.world * args.chunks, args.layers)
+        raise ValueError(f"--layers: {error}, {fit} can") from error
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -84,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
         "schedule": ("1f1b", "gpipe, 1f1b (default) or interleaved"),
         "microbatches": (4, "microbatches a step (default 4)"),
         "chunks": (1, "model chunks a rank, for interleaved (default 1)"),
-        "layers": (4, "layers of the model (default 4)"),
+        "layers": (0, "layers of the model (default: 4 or more, for even stages)"),
     }
     return launch.main(
         demo,

@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch
+from mini_impls.demos.expected import FLOAT32, over_steps, replicated
 from mini_impls.demos.recover_elastic import run_elastic, work_under_torchrun
 from mini_impls.demos.training import train_alone
 from mini_impls.launch import Rank
@@ -39,6 +40,9 @@ from readerkit.wording.numbers import counted
 
 BIT = 30
 """The highest of the exponent: a weight below two becomes 2**128 times as large."""
+
+ROWS = 8
+"""Sequences of each rank."""
 
 LATE_S = 0.05
 """By how much the slow rank is slow in a step."""
@@ -142,6 +146,14 @@ def train_struck(rank: Rank, reference: Reference) -> ReplicaTraining:
         rank, reference.model.config, reference.batches, place="node-a", fatal=False
     )
     last = len(reference.batches) - 1
+    grads = sum(param.nbytes for param in training.model.parameters())
+    flag = FLOAT32  # does anybody reject?
+    once = {"all_reduce": grads + flag + FLOAT32}
+    twice = {"all_reduce": 2 * grads + 3 * flag + FLOAT32}
+    due = over_steps([*[once] * last, twice])
+    rank.recorder.expect(
+        replicated(reference.model.config, rows=ROWS, payloads=[(due, rank.world_size)])
+    )
     for step, batch in enumerate(reference.batches):
         if step == last and rank.rank == rank.world_size - 1:
             training.strikes = lambda run: run == 0
@@ -257,7 +269,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         work_under_torchrun(rank, args)
         return
     rank.say("--- a rank is struck once")
-    training = train_struck(rank, train_alone(rank, args.steps))
+    training = train_struck(rank, train_alone(rank, args.steps, rows=ROWS))
     rank.say("--- a loss jumps, and the reason is")
     for cause in CAUSES:
         rank.say(f"{cause}. {judge(rank, cause)}")

@@ -39,6 +39,15 @@ def counted_alone(rank: Rank, batches: Sequence[Batch]) -> Iterator[Batch]:
         yield batch
 
 
+def next_multiple(of: int, least: int) -> int:
+    """Return the first multiple of a number that is not below another.
+
+    >>> next_multiple(3, least=4)
+    6
+    """
+    return of * -(-least // of)
+
+
 def train_alone(rank: Rank, steps: int, *, rows: int = 8) -> Reference:
     """Return one process's run of the default model, each step told.
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from argparse import Namespace
 
 import pytest
@@ -335,7 +336,9 @@ def test_the_demo_shows_bytes_and_distance_of_each_way(pool2):
     shown = pool2.run(run_demo, 4)[0]
     for way in ("float32", "float16", "uint8", "top 5%", "PowerSGD of rank 2"):
         part = shown.split(f"--- {way}\n")[1].split("---")[0]
-        assert part.count("one process") == 5 and "bytes" in part
+        assert part.count("one process") == 5
+        sent = re.findall(r"(\S+) bytes \(formula ([^)]+)\)", part)
+        assert sent and all(payload == due for payload, due in sent)
 
 
 class Broken(torch.autograd.Function):

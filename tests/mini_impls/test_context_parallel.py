@@ -13,6 +13,7 @@ from ranks import RankFailure
 from mini_impls import context_parallel as cp
 from mini_impls import context_parallel_model as cpm
 from mini_impls import ring_attention as ra
+from mini_impls.demos import context_parallel as demo
 from mini_impls.model import GPTConfig, build_model, make_batch, reference_run
 from mini_impls.traffic import CollectiveCounter
 from readerkit.estimate.layout import Layout
@@ -405,6 +406,14 @@ def test_gradients_are_averaged_in_one_call(pool4):
     for kept, frozen, sent in pool4.run(average_some):
         assert kept.unique().tolist() == [1.5] and frozen is None
         assert sent == {"all_reduce": 24}
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4, 5, 6, 8])
+def test_a_demonstration_has_a_model_that_any_ranks_can_share(world_size):
+    config = demo.fitted(world_size)
+    cpm.check_sizes(config, world_size)
+    build_model(config)
+    assert (config == GPTConfig()) == (world_size in (1, 2, 4))
 
 
 @pytest.mark.parametrize(

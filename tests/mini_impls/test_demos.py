@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
 
 from mini_impls.demos import collectives as demo_collectives
+from mini_impls.recorder import MOST_STEPS, Recorder, written_bytes
 from tests.helpers import ROOT
 
 pytestmark = pytest.mark.sampled
@@ -33,6 +35,20 @@ OPTIONS = {
     "tensor_parallel": {},
     "zero": {},
 }
+MORE = {
+    "compression": {"share": 0.01, "columns": 2.0},
+    "experts": {"etp": 1},
+    "inference": {},
+    "layout": {"tp": 0, "cp": 0, "pp": 0, "ep": 0},
+    "mixed_precision": {"scale": 2.0**20},
+    "zero_bubble": {
+        "schedule": "zb-v",
+        "microbatches": 0,
+        "layers": 0,
+        "step_ms": 1.0,
+    },
+}
+"""Those of demos whose other claims are tested beside their minis."""
 TABLES = {
     ("gpipe", 1): [
         "F0 F1 F2 F3 .  .  B0 B1 B2 B3",
@@ -75,6 +91,65 @@ def losses(text):
     ends = re.search(r"loss ([\d.]+) -> ([\d.]+)", text)
     found = steps or (row[1].split() if row else ends.groups())
     return [float(loss) for loss in found]
+
+
+class StepBytes(Recorder):
+    """Counts what each step writes, and records nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = {}
+
+    @contextlib.contextmanager
+    def step(self, tokens):
+        before = written_bytes()
+        yield
+        self.written.setdefault(self.part, []).append(written_bytes() - before)
+
+
+def count_bytes(rank, name, options):
+    """Return what each part of a demo wrote in a step, and what it was to write."""
+    recorder = StepBytes()
+    run_demo(replace(rank, recorder=recorder), name, options)
+    found = {}
+    for part, written in recorder.written.items():
+        warm = written[1:MOST_STEPS] or written
+        found[part] = sum(warm) / len(warm), recorder.expected[part].sent_bytes
+    return recorder.parts, found
+
+
+PARTS = {
+    "checkpoint": 2,
+    "collectives": 1,
+    "compression": 5,
+    "context_parallel": 3,
+    "experts": 6,
+    "fsdp_state": 1,
+    "inference": 2,
+    "layout": 2,
+    "mixed_precision": 7,
+    "recover": 1,
+    "zero_bubble": 1,
+}
+"""How many ways to do the same each has, of those whose bytes are counted here."""
+MORE_IS_WRITTEN = {
+    # Meanwhile a thread writes the file of the step before.
+    "checkpoint": 2.1,
+    # A reduce-scatter of gloo's sends more than its part.
+    **dict.fromkeys(("context_parallel", "experts", "fsdp_state", "layout"), 1.7),
+    # Messages are short beside their headers.
+    "inference": 1.7,
+}
+"""How many times what a formula says, where that is more than a tenth above."""
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_each_part_of_a_demo_writes_what_it_said_it_would(pool2, name):
+    for parts, found in pool2.run(count_bytes, name, (OPTIONS | MORE)[name]):
+        assert len(found) == parts == PARTS[name]
+        for part, (written, due) in found.items():
+            most = MORE_IS_WRITTEN.get(name, 1.1)  # headers
+            assert 0.9 < written / due < most, (part, written, due)
 
 
 def test_all_demos_are_run():
@@ -150,6 +225,11 @@ def test_a_pipeline_draws_the_order_it_keeps(pool2, schedule, chunks):
         ("recover", ["--kill", "1:2"], "--kill is for a run under torchrun"),
         ("offload", ["--mb_per_s", "-1"], "--mb_per_s -1 is no speed"),
         ("collectives", ["--numel", "0"], "--numel 0 is below 1"),
+        (
+            "pipeline",
+            ["--world", "3", "--layers", "4"],
+            "--layers: 4 layers cannot be cut into 3 equal stages, 6 can",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(capfd, name, argv, message):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from argparse import Namespace
 from dataclasses import replace
 from types import SimpleNamespace
@@ -626,6 +627,71 @@ def test_the_demo_shows_load_and_bytes_of_each_routing(pool2):
     assert (
         "fullest expert has 1.00 of an even share" in shown.split("experts choose")[1]
     )
+    sent = re.findall(r"sent in its layers: \w+ (\S+) \(formula (\S+)\)", shown)
+    assert len(sent) == shown.count("sent in its layers") == 12
+    assert all(payload == due for payload, due in sent)
+    for part in shown.split("--- ")[1:]:
+        apart = float(re.search(r"process: loss (\S+)", part)[1])
+        is_elsewhere = "tokens go to other experts than in one process" in part
+        assert is_elsewhere or (
+            apart < 1e-5 and "each token went to the experts" in part
+        )
+
+
+def test_slices_of_experts_send_what_the_routing_says(pool2):
+    shown = pool2.run(run_demo, 1, 2)[0]
+    sent = re.findall(r"sent in its layers: (\w+) (\S+) \(formula (\S+)\)", shown)
+    assert {op for op, *_ in sent} == {"all_gather", "reduce_scatter"}
+    assert len(sent) == 12 and all(payload == due for _, payload, due in sent)
+
+
+def run_beside_other_routers(rank):
+    """Train beside one process whose routers begin a little elsewhere."""
+    build, groups = demo.build_moe_model, make_groups(rank.group, ep=2, etp=1)
+
+    def nudged(config, *, microbatches=1):
+        gpt = build(config, microbatches=microbatches)
+        for router in routers(gpt) if microbatches > 1 else ():
+            with torch.no_grad():
+                router.weight[0] *= 1.2
+        return gpt
+
+    demo.build_moe_model = nudged
+    try:
+        trained = demo.train(rank, 2, groups, "nudged", "alltoall", ExpertsConfig())
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            demo.say(rank, trained)
+    finally:
+        demo.build_moe_model = build
+    return out.getvalue()
+
+
+def test_the_demo_says_where_another_expert_is_why_losses_part(pool2):
+    shown = pool2.run(run_beside_other_routers)[0]
+    found = re.search(
+        r"step (\d) is the first in which tokens go to other experts than in one "
+        r"process, (\d+) of its choices: there the nearest is (\S+) above",
+        shown,
+    )
+    assert found and int(found[1]) == 0 and int(found[2]) > 0
+    assert 0 <= float(found[3]) < 0.1, "the nearest of them are near"
+    assert "each token went to the experts" not in shown
+
+
+def say_load_of_three(rank):
+    config = ExpertsConfig(num_moe_experts=3, experts_choose=True)
+    _, chosen = expert_choice_routing(logits_of(4, 3, seed=rank.rank), 2, 1.0)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        demo.say_load(rank, config, chosen.unsqueeze(0))
+    return out.getvalue(), int((~chosen.any(1)).sum())
+
+
+def test_experts_whose_share_is_rounded_up_take_more_and_drop_nothing(pool2):
+    told = pool2.run(say_load_of_three)
+    shown, unseen = told[0][0], sum(count for _, count in told)
+    assert "experts took 18 copies in a layer, 2 a token are 16" in shown
+    assert f"at most {unseen} of 8 tokens had none" in shown
+    assert "dropped" not in shown and "-" not in shown
 
 
 @pytest.mark.parametrize("frozen", ["layers.0.", ".experts."])

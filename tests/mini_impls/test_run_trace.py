@@ -289,11 +289,34 @@ def test_a_trace_that_the_disk_does_not_take_is_named_and_not_there(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-def test_what_takes_no_steps_is_recorded_whole(tmp_path):
-    path = tmp_path / "collectives.json"
-    ended = run("collectives", "--trace", path)
+def test_the_tokens_of_a_generation_are_its_steps(tmp_path):
+    path = tmp_path / "inference.json"
+    ended = run("inference", "--steps", "4", "--trace", path)
     assert ended.returncode == 0, ended.stderr
-    assert "no step was recorded: this mini takes none" in ended.stdout
     trace = json.loads(path.read_text())
-    assert any(e["name"] == "send" for e in trace["traceEvents"])
+    for part, count in (("the prompt", 1), ("a token", 3)):
+        assert f"\n{part}:\n" in ended.stdout
+        assert len(spans(trace, 0, rf"{part}, step \d+")) == count
+    assert ended.stdout.count("by formula") == 4
+
+
+def test_a_step_of_a_schedule_that_sleeps_is_no_communication(tmp_path):
+    path = tmp_path / "zero_bubble.json"
+    ended = run("zero_bubble", "--steps", "3", "--step-ms", "10", "--trace", path)
+    assert ended.returncode == 0, ended.stderr
+    trace = json.loads(path.read_text())
+    order = ended.stdout.splitlines()[0].split(" | ")[1].split()
+    for start, end in spans(trace, 0, r"step \d"):
+        names = [
+            (event["ts"], event["name"])
+            for event in trace["traceEvents"]
+            if event["ph"] == "X"
+            and event["pid"] == 0
+            and start <= event["ts"] < end
+            and re.fullmatch(r"[FBW]\d[ab]", event["name"])
+        ]
+        assert [name for _, name in sorted(names)] == [o for o in order if o != "."]
+    rows = re.findall(r"^ +[01] .*s +(\d+)% +\d+% +(\d+)%", ended.stdout, re.M)
+    for computing, exposed in rows:
+        assert int(computing) > int(exposed), "it sleeps inside a step that computes"
+    assert len(rows) == 2

@@ -764,10 +764,44 @@ def test_the_demo_holds_bytes_and_values_against_formula_and_one_process(
         sent = re.findall(r"([\d,]+) bytes \(formula ([\d,]+)\)", text)
         assert len(sent) == 2 and all(bytes_ == due for bytes_, due in sent)
         assert "largest difference from one process: parameter 0.0e+00" in text
-        assert re.search(r"measured: busy for [\d.]+ s, idle for [\d.]+%", text)
+        idle, times = re.search(
+            r"measured: busy for [\d.]+ s, idle for ([\d.]+)% of that "
+            r"\(([\d.]+) times the formula\)",
+            text,
+        ).groups()
+        of = re.search(r"of it (\S+)% by the order.*; (\S+)% by ranks that", text)
+        assert sum(map(float, of.groups())) == pytest.approx(float(idle), abs=0.02)
+        due = 100 * float(get_split_bubble(schedule, 2, 4)[0])
+        assert float(times) == pytest.approx(float(idle) / due, abs=0.02)
 
 
-def test_the_demo_refuses_what_does_not_fit():
-    args = Namespace(schedule="zb-v", world=2, microbatches=4, layers=2)
-    with pytest.raises(ValueError, match="2 layers cannot be cut into 4 equal stages"):
-        check(args)
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-v", "dualpipe-v"])
+def test_steps_that_are_all_as_long_take_what_is_drawn(schedule):
+    blocks = get_blocks(schedule, 3, 6)
+    timeline = get_block_timeline(blocks, EVEN)
+    assert demo.get_seconds(blocks, dict.fromkeys(timeline, 1.0)) == max(
+        end for _, end in timeline.values()
+    )
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
+def test_sizes_that_nobody_typed_follow_the_world(schedule, world):
+    check(Namespace(schedule=schedule, world=world, microbatches=0, layers=0))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            {"layers": 2},
+            "--layers: 2 layers cannot be cut into 4 equal stages, 4 can",
+        ),
+        ({"microbatches": 2}, "--microbatches: zb-v of 2 ranks takes 3 microbatches"),
+        ({"schedule": "best"}, "--schedule: schedule 'best' is none of"),
+    ],
+)
+def test_what_was_typed_and_does_not_fit_is_named(typed, said):
+    sizes = {"schedule": "zb-v", "world": 2, "microbatches": 4, "layers": 4}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check(Namespace(**(sizes | typed)))
