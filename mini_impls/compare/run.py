@@ -45,6 +45,8 @@ from readerkit.evidence.record import Lit, RankEvents, Record
 from readerkit.model.git_names import BlobId, TreePath, parse_path
 
 UNPINNED = "--unpinned"
+MOST_NAMED = 4
+"""Worlds that a refusal proposes."""
 
 
 def check(comparison: Comparison, world_size: int, steps: int) -> None:
@@ -53,7 +55,22 @@ def check(comparison: Comparison, world_size: int, steps: int) -> None:
         raise ValueError(f"{steps} steps are too few: a comparison needs {MIN_STEPS}")
     if world_size < 2:
         raise ValueError(f"a comparison needs at least 2 ranks, not {world_size}")
-    comparison.check(world_size)
+    try:
+        comparison.check(world_size)
+    except ValueError as error:
+        fit = [str(n) for n in range(2, 2 * MOST_NAMED) if fits(comparison, n)]
+        worlds = " or ".join(fit[:MOST_NAMED])
+        named = f"; --world {worlds} fits it" if fit else ""
+        raise ValueError(f"{error}{named}") from error
+
+
+def fits(comparison: Comparison, world_size: int) -> bool:
+    """Tell whether so many ranks can share the model of a comparison."""
+    try:
+        comparison.check(world_size)
+    except ValueError:
+        return False
+    return True
 
 
 def compare(

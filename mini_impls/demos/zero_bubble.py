@@ -118,7 +118,7 @@ Spans = dict[Step, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class IdleTime:
     """What one rank did in a run, in seconds."""
 
     busy: float
@@ -128,7 +128,7 @@ class Measured:
     """What of it the order alone costs, if each step takes the time that it took."""
 
 
-def measure(rank: Rank, blocks: Sequence[Sequence[Block]], ran: Spans) -> Measured:
+def measure(rank: Rank, blocks: Sequence[Sequence[Block]], ran: Spans) -> IdleTime:
     """Return what a rank did in a run. Clocks of one machine are one."""
     everyone: list[Any] = [None] * rank.world_size
     dist.all_gather_object(everyone, ran, group=rank.group)
@@ -136,7 +136,7 @@ def measure(rank: Rank, blocks: Sequence[Sequence[Block]], ran: Spans) -> Measur
     total = max(e for _, e in spans.values()) - min(s for s, _ in spans.values())
     seconds = {step: end - start for step, (start, end) in spans.items()}
     busy = sum(seconds[step] for step in ran)
-    return Measured(busy, total - busy, get_seconds(blocks, seconds) - busy)
+    return IdleTime(busy, total - busy, get_seconds(blocks, seconds) - busy)
 
 
 def get_seconds(

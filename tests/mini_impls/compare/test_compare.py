@@ -343,6 +343,7 @@ def test_an_unknown_comparison_lists_the_known(mini, upstream, said):
         ("ddp", 1, 12, "at least 2 ranks"),
         ("tensor_parallel", 3, 12, "4 attention heads are not divisible by 3"),
         ("collectives", 0, 12, "at least 2 ranks"),
+        ("context_parallel", 3, 12, "not divisible by 6; --world 2 or 4 fits it"),
     ],
 )
 def test_a_world_that_does_not_fit_is_refused_at_once(mini, world_size, steps, said):
