@@ -74,14 +74,20 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     rank.say(describe(layouts.experts, ("ep", "dp")))
     groups = make_groups(layouts, rank.rank)
     rank.recorder.parts = len(CONFIGS)
+    alone = []  # what one process keeps is taken off later peaks: so long it lives
     for name, config in CONFIGS.items():
         rank.recorder.begin(name)
         rank.say(f"--- {name}")
-        train(rank, config, groups, args.steps)
+        alone.append(train(rank, config, groups, args.steps))
 
 
-def train(rank: Rank, config: LayoutConfig, groups: LayoutGroups, steps: int) -> None:
-    """Train on all ranks, and in one process; say what was sent and what came of it."""
+def train(
+    rank: Rank, config: LayoutConfig, groups: LayoutGroups, steps: int
+) -> torch.optim.Optimizer:
+    """Train on all ranks, and in one process; say what was sent and what came of it.
+
+    Returns what updated the model of the one process, and holds it.
+    """
     rows = ROWS * MICROBATCHES * groups.dp_size
     batches = [make_batch(config, step=i, batch_size=rows) for i in range(steps)]
     batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
@@ -107,7 +113,7 @@ def train(rank: Rank, config: LayoutConfig, groups: LayoutGroups, steps: int) ->
     ]
     rank.say_each(f"one step: {', '.join(parts) or 'nothing sent'}")
     losses = trainer.train(counted(rank, batches[1:]))
-    beside_one_process(rank, config, groups, trainer, batches, losses)
+    return beside_one_process(rank, config, groups, trainer, batches, losses)
 
 
 def expected(
@@ -146,14 +152,14 @@ def beside_one_process(
     trainer: LayoutTrainer,
     batches: Sequence[Batch],
     losses: Sequence[float],
-) -> None:
+) -> torch.optim.Optimizer:
     """Train alone what a layout trained; say how far this rank's part is off."""
     with rank.recorder.alone():
         alone = build_layout_model(config).to(rank.device)
         optimizer = torch.optim.AdamW(alone.parameters(), lr=1e-3)
         told = counted_alone(rank, batches)
         chunks = MICROBATCHES * groups.dp_size
-        expected = train_one_process(alone, optimizer, told, chunks=chunks)[1:]
+        alone_losses = train_one_process(alone, optimizer, told, chunks=chunks)[1:]
     whole = dict(alone.named_parameters())
     gradient = parameter = 0.0
     for name, param in trainer.stage.named_parameters():
@@ -166,8 +172,9 @@ def beside_one_process(
         f"parameter {parameter:.1e}"
     )
     if losses:  # the last stage has them
-        text += f"; loss {ends(losses)}, one process {ends(expected)}"
+        text += f"; loss {ends(losses)}, one process {ends(alone_losses)}"
     rank.say_each(text)
+    return optimizer
 
 
 def ends(losses: Sequence[float]) -> str:

@@ -320,3 +320,11 @@ def test_a_step_of_a_schedule_that_sleeps_is_no_communication(tmp_path):
     for computing, exposed in rows:
         assert int(computing) > int(exposed), "it sleeps inside a step that computes"
     assert len(rows) == 2
+
+
+def test_what_one_process_kept_is_taken_off_no_peak_that_comes_after_it(tmp_path):
+    path = tmp_path / "layout.json"
+    ended = run("layout", "--steps", "3", "--trace", path)
+    assert ended.returncode == 0, ended.stderr
+    peaks = re.findall(r"^ +[01] .* (-?[\d.]+) [kM]B +[\d,]+$", ended.stdout, re.M)
+    assert len(peaks) == 4 and all(float(peak) > 0 for peak in peaks)
