@@ -22,11 +22,27 @@ def pool2() -> Iterator[RankPool]:
 
 
 @pytest.fixture(scope="session")
+def pool3() -> Iterator[RankPool]:
+    """Three ranks."""
+    pool = RankPool(3)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="session")
 def pool4() -> Iterator[RankPool]:
     """Four ranks."""
     pool = RankPool(4)
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="session", params=[2, 3])
+def few_ranks(request: pytest.FixtureRequest) -> RankPool:
+    """Two ranks, then three, which divide less; for drawn tests, too."""
+    chosen = request.getfixturevalue(f"pool{request.param}")
+    assert isinstance(chosen, RankPool)
+    return chosen
 
 
 @pytest.fixture(params=[2, 4])

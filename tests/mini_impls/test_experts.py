@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks import RankFailure, RankPool
+from ranks import RankFailure
 from torch import nn
 
 from mini_impls import expert_routing
@@ -397,14 +397,6 @@ def train_ranks(rank, config, ep, etp, dispatcher):
             key = f"{what} of {name.split('.')[-2]}"
             apart[key] = max(apart.get(key, 0.0), (got - want).abs().max().item())
     return apart, held
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 LAYOUTS = [(2, 2, 1), (2, 1, 2), (3, 3, 1), (3, 1, 3), (4, 2, 2), (4, 4, 1), (4, 2, 1)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks import RankFailure, RankPool
+from ranks import RankFailure
 
 from mini_impls import inference, inference_apart, model
 from mini_impls.demos.inference import generate_alone, get_handover_bytes
@@ -78,14 +78,6 @@ def check_tokens(pool, readers):
 @pytest.mark.parametrize(("world_size", "readers"), [(2, 1), (4, 2), (3, 1), (3, 2)])
 def test_tokens_are_those_of_one_process(request, world_size, readers):
     check_tokens(request.getfixturevalue(f"pool{world_size}"), readers)
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 def test_one_new_token_is_the_readers(pool2):

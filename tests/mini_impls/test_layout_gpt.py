@@ -103,6 +103,27 @@ CUTS_OF_TWO = {
     "dp, experts": (EXPERTS, {"ep": 2}),
     "dp, copies of experts": (EXPERTS, {}),
 }
+THREES = replace(
+    DENSE,
+    max_sequence_length=12,
+    num_layers=3,
+    hidden_size=12,
+    num_attention_heads=6,
+    num_query_groups=3,
+    ffn_hidden_size=15,
+)
+EXPERTS_OF_THREE = replace(THREES, num_moe_experts=6)
+CUTS_OF_THREE = {
+    "tp": (THREES, {"tp": 3}),
+    "cp": (THREES, {"cp": 3}),
+    "pp": (THREES, {"pp": 3}),
+    "dp": (DENSE, {}),
+    "tp, experts": (EXPERTS_OF_THREE, {"tp": 3, "ep": 3}),
+    "cp, experts": (EXPERTS_OF_THREE, {"cp": 3, "ep": 3}),
+    "pp, experts": (EXPERTS_OF_THREE, {"pp": 3}),
+    "dp, experts": (EXPERTS_OF_THREE, {"ep": 3}),
+    "dp, copies of experts": (EXPERTS, {}),
+}
 CUTS_OF_FOUR = {
     "dp": (DENSE, {}),
     "tp, dp": (DENSE, {"tp": 2}),
@@ -139,6 +160,11 @@ def check_cut(pool, config, sizes, microbatches=3):
 @pytest.mark.parametrize("cut", CUTS_OF_TWO)
 def test_two_ranks_cut_any_way_train_as_one_process(pool2, cut):
     check_cut(pool2, *CUTS_OF_TWO[cut])
+
+
+@pytest.mark.parametrize("cut", CUTS_OF_THREE)
+def test_three_ranks_cut_any_way_train_as_one_process(pool3, cut):
+    check_cut(pool3, *CUTS_OF_THREE[cut])
 
 
 @pytest.mark.parametrize("cut", CUTS_OF_FOUR)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from ranks import RankPool
 from torch import nn
 
 from mini_impls.demos import mixed_precision as demo
@@ -33,14 +32,6 @@ TIED = GPTConfig(
 )
 STEPS, SCALE = 6, 2.0**21
 """The first scale overflows, and so does one of those that it grows to."""
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (3, 4)]

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from ranks import RankFailure, RankPool
+from ranks import RankFailure
 from torch import nn
 
 from mini_impls import fsdp_options
@@ -45,14 +45,6 @@ TIED = GPTConfig(
 )
 UNEVEN = GPTConfig(hidden_size=20, ffn_hidden_size=50, num_layers=1, vocab_size=37)
 STEPS, LR, ADAMW_LR = 3, 5e-3, 3e-3
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (3, 4)]

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from ranks import RankPool
 from torch import nn
 
 from mini_impls.demos.formulas import get_split_traffic
@@ -17,14 +16,6 @@ from mini_impls.muon_split import (
     split_qkv,
 )
 from mini_impls.traffic import CollectiveCounter
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture(params=[2, 3, 4])

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd.graph import save_on_cpu
 
-from mini_impls.demos.offload import estimated, padding, unit_names
+from mini_impls.demos.offload import estimated, unit_names
 from mini_impls.model import (
     GPTConfig,
     build_model,
@@ -284,14 +284,20 @@ def train_states(rank, prefetch, microbatches, tied):
     left = sum(
         t.untyped_storage().nbytes() for u in offloaded.units for t in u.gathered
     )
-    due = estimated(config, rank.world_size, "states-cpu")
-    added = padding(build_model(config), rank.world_size)
+    whole, w = estimated(config, 1, "states-cpu"), rank.world_size
+    added = sum((-len(p) % w) * (p.nbytes // len(p)) for p in reference.parameters())
     due = {
-        "to host": 3 * microbatches * (due["to host"] + added),
+        "to host": 3 * microbatches * (whole["to host"] + added) / w,
         # The evaluation is one forward more.
-        "to device": (3 * 2 * microbatches + 1) * (due["to device"] // 2 + added),
+        "to device": (3 * 2 * microbatches + 1) * (whole["to device"] / 2 + added) / w,
     }
     return worst, off, evaluated, dict(link.moved), due, sent.payload_bytes(), left
+
+
+@pytest.fixture(params=[2, 3, 4])
+def pool(request):
+    """Two ranks, three and four."""
+    return request.getfixturevalue(f"pool{request.param}")
 
 
 @pytest.mark.parametrize(

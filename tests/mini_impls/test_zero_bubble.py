@@ -14,7 +14,6 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks import RankPool
 from torch import nn
 from torch.distributed.pipelining import schedules as torch_schedules
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -558,14 +557,6 @@ def run_training(rank: Rank, schedule, m, config=None, build=model.build_model):
         for stage in executor.stages.values()
         for name, param in stage.named_parameters()
     }
-
-
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture(params=[2, 3, 4])

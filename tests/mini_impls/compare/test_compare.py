@@ -94,14 +94,6 @@ def test_a_mini_agrees_with_its_upstream(as_it_is, comparison):
     assert bool(run.not_measured(comparison)) == is_unmeasured
 
 
-@pytest.fixture(scope="module")
-def pool3():
-    """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
-
-
 def test_collectives_agree_where_chunks_are_uneven(pool3):
     lines, events = judged(pool3, find("collectives"))
     assert [v for v in lines if v.state == "differ"] == []
