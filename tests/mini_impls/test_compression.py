@@ -7,7 +7,11 @@ from argparse import Namespace
 
 import pytest
 import torch
-from ranks import RankFailure
+import torch.distributed as dist
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranks import RankFailure, RankPool
+from small_models import ROUNDINGS, small_models
 from torch import nn
 
 from mini_impls.compression import (
@@ -23,7 +27,15 @@ from mini_impls.compression import (
     quantize,
 )
 from mini_impls.demos import compression as demo
+from mini_impls.model import (
+    GPTConfig,
+    build_model,
+    compute_loss,
+    make_batch,
+    shard_batch,
+)
 from mini_impls.traffic import CollectiveCounter
+from tests.quick import quick_first
 
 SHAPES = [(12, 20), (20,), (16, 12), (8, 3, 8), (), (2, 2)]
 WAYS = {
@@ -34,6 +46,12 @@ WAYS = {
     "top-k": lambda: TopK(0.1),
     "PowerSGD": lambda: PowerSGD(2, start_iter=0),
 }
+
+
+@pytest.fixture(params=[2, 3, 4])
+def pool(request):
+    """Two ranks, three and four."""
+    return request.getfixturevalue(f"pool{request.param}")
 
 
 def some_params(shapes=SHAPES):
@@ -270,6 +288,176 @@ def test_power_sgd_sends_the_first_steps_whole(pool2):
     numel = GradBucket(some_params()).buffer.numel()
     sent = pool2.run(first_steps)[0]
     assert sent[:2] == [4 * numel] * 2 and sent[2] == sent[3] < 2 * numel
+
+
+# --- trainings ---
+
+
+def off_at_most(way, local_grads, world_size):
+    """Return how far a mean may be from the exact one, by what each rank sends."""
+    flat = [torch.cat([g.flatten() for g in grads]) for grads in local_grads]
+    own = torch.finfo(flat[0].dtype).eps
+    if way == "uint8":  # half a step of each rank's, and its own numbers' rounding
+        steps = [float(x.max().clamp(min=0) - x.min().clamp(max=0)) / 255 for x in flat]
+        return max(sum(steps) / world_size * (0.5 + 2 * 255 * own), 1e-9)
+    sent = torch.finfo(getattr(torch, way))
+    # Twice for each rank's part (cast, divided), once for each sum and for the result.
+    size = max(float(x.abs().max()) for x in flat)
+    return (world_size + 3) * (max(sent.eps, own) * size + sent.smallest_normal * own)
+
+
+def train_along(rank, small, way):
+    """Train; return how far each step, and the end, are from what they should be.
+
+    One process makes each step's gradients of all ranks from the very same weights. A
+    mean of fewer bits is held against its bound. What keeps something back ends where
+    the exact gradients would, but for what it still has.
+    """
+    compress, gpt, alone = TRAINING[way](), small.build(), small.build()
+    model = CompressedDataParallel(gpt, rank.group, compress)
+    optimizer = torch.optim.SGD(gpt.parameters(), lr=0.1)
+    want = {name: p.detach().clone() for name, p in gpt.named_parameters()}
+    w, excess, largest = rank.world_size, [], 1.0
+    for batch in small.batches(w, steps=3):
+        alone.load_state_dict(gpt.state_dict())
+        local_grads = []
+        for r in range(w):
+            tokens, labels = shard_batch(batch, rank=r, world_size=w)
+            alone.zero_grad()
+            compute_loss(alone(tokens), labels).backward()
+            named = alone.named_parameters()
+            local_grads.append({n: p.grad for n, p in named if p.grad is not None})
+        optimizer.zero_grad()
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=w)
+        compute_loss(model(tokens), labels).backward()
+        due = (
+            off_at_most(way, [g.values() for g in local_grads], w)
+            if way in FEWER
+            else 0
+        )
+        for name, param in gpt.named_parameters():
+            if param.grad is not None:
+                exact = sum(grads[name].double() for grads in local_grads) / w
+                want[name] = want[name] - 0.1 * exact
+                largest = max(largest, float(exact.abs().max()))
+                if due:
+                    excess.append(float((param.grad - exact).abs().max()) / due)
+        optimizer.step()
+    if way in FEWER:
+        return max(excess)
+    kept = compress.error / w
+    dist.all_reduce(kept, group=rank.group)
+    bucket = model.bucket.gradient_of
+    pieces = kept.split([param.numel() for param in bucket])
+    kept_of = dict(zip(bucket, pieces, strict=True))
+    due = ROUNDINGS * small.rounding() * largest
+    for name, param in gpt.named_parameters():
+        end = want[name]
+        if param in kept_of:
+            end = end + 0.1 * kept_of[param].view_as(param)
+        excess.append(float((param.detach() - end).abs().max()) / due)
+    return max(excess)
+
+
+TRAINING = {  # of small matrices no more than one column is worth it
+    "top-k": WAYS["top-k"],
+    "PowerSGD": lambda: PowerSGD(1, start_iter=1),
+    "PowerSGD at once": lambda: PowerSGD(1, start_iter=0),
+    "half of all": lambda: TopK(0.5),
+    **{way: WAYS[way] for way in ("float32", "float16", "bfloat16", "uint8")},
+}
+FEWER = ("float32", "float16", "bfloat16", "uint8")
+
+
+def check_random_models(pool: RankPool, data):
+    small = data.draw(small_models(may_scale=False))
+    way = data.draw(st.sampled_from(list(TRAINING)))
+    for excess in pool.run(train_along, small, way):
+        assert excess <= 1, f"{excess} times as far as it may be"
+
+
+@settings(max_examples=12)
+@given(data=st.data())
+def test_random_models_train_as_one_process_within_a_bound(few_ranks, data):
+    check_random_models(few_ranks, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(data=st.data())
+def test_many_random_models_train_as_one_process_within_a_bound(few_ranks, data):
+    check_random_models(few_ranks, data)
+
+
+class Forgetful:
+    """A compressor that drops what it keeps back."""
+
+    def __init__(self, compress):
+        self.compress = compress
+
+    def __call__(self, bucket, group):
+        self.compress.error = None
+        self.compress(bucket, group)
+
+
+CONVERGING = {
+    **{way: WAYS[way] for way in ("float32", "float16", "uint8")},
+    "top-k": lambda: TopK(0.02),
+    "PowerSGD": lambda: PowerSGD(1, start_iter=0),
+    "top-k, forgetful": lambda: Forgetful(TopK(0.02)),
+    "PowerSGD, forgetful": lambda: Forgetful(PowerSGD(1, start_iter=0)),
+}
+TINY = GPTConfig(
+    vocab_size=16,
+    max_sequence_length=8,
+    num_layers=1,
+    hidden_size=16,
+    num_attention_heads=2,
+    num_query_groups=1,
+    ffn_hidden_size=32,
+)
+
+
+def fall(rank, way):
+    """Return the loss of the model as it was, and after 40 steps, on other rows."""
+    gpt = build_model(TINY)
+    model = CompressedDataParallel(gpt, rank.group, CONVERGING[way]())
+    optimizer = torch.optim.SGD(gpt.parameters(), lr=0.2)
+    others = make_batch(TINY, step=10**5, batch_size=256)
+    losses = []
+    for step in range(41):
+        if step in (0, 40):
+            with torch.no_grad():
+                losses.append(compute_loss(gpt(others[0]), others[1]).item())
+        batch = make_batch(TINY, step=step, batch_size=4 * rank.world_size)
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        optimizer.zero_grad()
+        compute_loss(model(tokens), labels).backward()
+        optimizer.step()
+    return losses
+
+
+def check_convergence(pool):
+    """A fifth of the fall behind at most; without error feedback, at least a third."""
+    losses = {way: pool.run(fall, way)[0] for way in CONVERGING}
+    first, last = losses["float32"]
+    assert first - last > 1
+    behind = {way: (end - last) / (first - last) for way, (_, end) in losses.items()}
+    for way, share in behind.items():
+        if "forgetful" in way:
+            assert share > 1 / 3, behind
+        else:
+            assert abs(share) < 1 / 5, behind
+
+
+@pytest.mark.parametrize("world_size", quick_first([2, 3]))
+def test_what_comes_later_or_rounded_converges_and_what_is_dropped_lags(
+    request, world_size
+):
+    check_convergence(request.getfixturevalue(f"pool{world_size}"))
+
+
+# --- what calls a compressor ---
 
 
 class Switched(nn.Module):

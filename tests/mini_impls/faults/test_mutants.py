@@ -18,9 +18,12 @@ import test_fsdp_state
 import test_inference
 import test_memory
 import test_overlap
+import test_random_models
 import test_recover_checks
 import test_subgroups
 import test_tensor_parallel
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from mutant_pool import MutantPool
 from mutants import in_every_rank
 
@@ -68,6 +71,28 @@ def ddp_in_parts(pool):
         test_subgroups.check({4: pool, 2: world_of_two}, parts, *work)
     finally:
         world_of_two.close()
+
+
+def random_models(check, *args):
+    """Return a drawn test, which ends with the first model that shows the wrong."""
+
+    def drawn(pool):
+        @settings(max_examples=12, phases=[Phase.generate], report_multiple_bugs=False)
+        @given(data=st.data())
+        def draw(data):
+            check(pool, *args, data)
+
+        draw()
+
+    return drawn
+
+
+def random_models_on(mini):
+    return random_models(test_random_models.check, mini)
+
+
+def resumed_on_two(pool, data):
+    test_random_models.check_resumed([pool, pool], data)
 
 
 GROUPS_OF_PARAMETERS = (
@@ -295,6 +320,103 @@ WRONGS = {
         "gpt.eval()",
         "",
         test_inference.test_a_model_that_was_being_trained_drops_nothing_out,
+    ),
+    "a frozen weight that each rank has drawn for itself": Wrong(
+        "ddp",
+        "broadcast_params",
+        "dist.broadcast(...)",
+        """
+            if tensor.requires_grad:
+                dist.broadcast(tensor.detach(), group_src=0, group=group)
+        """,
+        random_models_on("ddp"),
+    ),
+    "a mean of any number of ranks as of two": Wrong(
+        "compression",
+        "all_reduce",
+        "bucket.buffer /= group.size()",
+        "bucket.buffer /= 2",
+        random_models_on("compression"),
+        world_size=3,
+    ),
+    "half of what is kept back is dropped": Wrong(
+        "compression",
+        "TopK.__call__",
+        "bucket.buffer += self.error",
+        "bucket.buffer += self.error / 2",
+        random_models(test_compression.check_random_models),
+    ),
+    "largest elements without error feedback": Wrong(
+        "compression",
+        "TopK.__call__",
+        "bucket.buffer += self.error",
+        "pass",
+        test_compression.check_convergence,
+    ),
+    "thin matrices without error feedback": Wrong(
+        "compression",
+        "PowerSGD.__call__",
+        "bucket.buffer += self.error",
+        "pass",
+        test_compression.check_convergence,
+    ),
+    "gradients of two ranks, on three": Wrong(
+        "zero",
+        "ZeroStage2._reduce_gradient",
+        "grad /= self.world_size",
+        "grad /= 2",
+        random_models_on("zero"),
+        world_size=3,
+    ),
+    "a last row that no rank has": Wrong(
+        "fsdp_param",
+        "FSDPParam.__init__",
+        "padded[: len(mine)] = mine",
+        "padded[: len(mine) - 1] = mine[:-1]",
+        random_models_on("fsdp"),
+    ),
+    "a last element that no rank has": Wrong(
+        "fsdp_flat_param",
+        "FlatParamHandle.__init__",
+        "padded[: len(flat)] = flat",
+        "padded[: len(flat) - 1] = flat[:-1]",
+        random_models_on("fsdp_flat"),
+    ),
+    "a sum of gradients on the host": Wrong(
+        "offload_states",
+        "OffloadedUnit.reduce_gradients",
+        "op = dist.ReduceOp.AVG",
+        "op = dist.ReduceOp.SUM",
+        random_models_on("offload"),
+    ),
+    "momentum that is not loaded": Wrong(
+        "fsdp_state",
+        "load_checkpoint",
+        "optimizer.state[shard.param] = state",
+        "",
+        random_models(resumed_on_two),
+    ),
+    "a bias of each part of a sum": Wrong(
+        "tensor_parallel",
+        "RowParallelLinear.forward",
+        "return output if self.bias is None else output + self.bias",
+        "return output + self.bias * self.tp_group.size()",
+        random_models_on("tensor_parallel"),
+        world_size=3,
+    ),
+    "biases that differ from rank to rank": Wrong(
+        "sequence_parallel_model",
+        "sequence_parallel",
+        "partial += [attention.linear_proj.bias, linear_fc2.bias]",
+        "partial += [attention.linear_proj.bias]",
+        random_models_on("sequence_parallel"),
+    ),
+    "a loss that is divided twice": Wrong(
+        "pipeline",
+        "PipelineExecutor.forward_step",
+        "losses.append(loss.detach())",
+        "losses.append(loss.detach() / len(batches))",
+        random_models_on("pipeline"),
     ),
     "sends that nobody waits for until the end": Wrong(
         "pipeline",
