@@ -1,13 +1,22 @@
 """Compressed gradients beside the communication hooks of torch's DDP."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import (
+    default_hooks,
+    powerSGD_hook,
+    quantization_hooks,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 from mini_impls import compression
+from mini_impls.compare import shims
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -70,6 +79,63 @@ def build_fp16(rank: Rank, comparison: Comparison) -> Sides:
     return Sides(mini, upstream, {rank.group.group_name: "dp"}, formulas)
 
 
+# --- eight bits ---
+
+
+class _Gathered:
+    """The work of an all-gather whose future holds what that of NCCL holds."""
+
+    def __init__(self, parts: list[Tensor], work: Any) -> None:
+        self.parts, self.work = parts, work
+
+    def get_future(self) -> "torch.futures.Future[list[Tensor]]":
+        """Wait; return a list of one tensor, with a row of each rank."""
+        self.work.wait()
+        future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
+        future.set_result([torch.stack(self.parts)])  # (W, S)
+        return future
+
+
+@contextmanager
+def _gathers_in_one() -> Iterator[None]:
+    call = dist.all_gather
+
+    def gather(parts: list[Tensor], part: Tensor, **options: Any) -> Any:
+        work = call(parts, part, **options)
+        return work if work is None else _Gathered(parts, work)
+
+    with patch.object(dist, "all_gather", gather):
+        yield
+
+
+# Beside the others, it would be a part of what every record is made from.
+shims._SHIMS["gathers_in_one"] = (
+    "an all-gather is waited for when its future is asked for, which holds a list of "
+    "one tensor, a row of each rank, as NCCL's does: torch's quantizing hook takes the "
+    "first of that list for all ranks' tensors, and gloo's list is those tensors",
+    _gathers_in_one,
+)
+
+
+def build_quantization(rank: Rank, comparison: Comparison) -> Sides:
+    """Return both sides, whose gradients travel in one byte an element."""
+
+    def register(model: DistributedDataParallel) -> None:
+        hook = quantization_hooks.quantization_pertensor_hook
+        model.register_comm_hook(rank.group, hook)
+
+    mini, upstream = build(rank, comparison, compression.all_gather_uint8, register)
+    params = list(mini.module.parameters())
+    numel = sum(param.numel() for param in params)
+    world = rank.world_size
+    sent = Formula(
+        world * (numel + 2 * 4),
+        f"{world} ranks x (1 B x {numel:,} gradients + 4 B x scale and zero)",
+    )
+    formulas = Formulas.alike({"all_gather": sent}, trained(params))
+    return Sides(mini, upstream, {rank.group.group_name: "dp"}, formulas)
+
+
 # --- PowerSGD ---
 
 
@@ -122,7 +188,7 @@ def build_powersgd(rank: Rank, comparison: Comparison) -> Sides:
     return Sides(mini, upstream, {rank.group.group_name: "dp"}, formulas)
 
 
-# --- both ---
+# --- all ---
 
 TOLERANCE = Tolerance(
     1e-3,
@@ -133,6 +199,9 @@ OF_ROUNDED_SUMS = Tolerance(
     1e-2,
     "each partial sum is rounded to float16, so another order of more than two ranks "
     "changes last bits, and AdamW divides small sums by their size",
+)
+IN_RANK_ORDER = Tolerance(
+    0.0, "both gather, and add all ranks' numbers in the order of the ranks"
 )
 OF_TWO_RANKS = Tolerance(0.0, "two ranks: a + b = b + a, each rounded in one way")
 COMPARISONS = (
@@ -145,6 +214,16 @@ COMPARISONS = (
         one_process_tolerance=Tolerance(
             1e-2, "one process rounds no gradient to 2 bytes"
         ),
+    ),
+    Comparison(
+        mini="compression",
+        upstream="torch_quantization",
+        build=build_quantization,
+        tolerance=IN_RANK_ORDER,
+        one_process_tolerance=Tolerance(
+            5e-2, "one process rounds no gradient to 1 byte"
+        ),
+        shims=("gathers_in_one",),
     ),
     Comparison(
         mini="compression",

@@ -1,0 +1,42 @@
+"""What upstream needs where there is no GPU, and what it does without."""
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+from mini_impls.compare.known import find
+from mini_impls.compare.shims import applied, describe, needed
+
+QUANTIZED = find("compression", "torch_quantization")
+
+
+def quantize_gradients(rank, names):
+    """Return a gradient that torch's hook has averaged, or why it could not."""
+    layer = nn.Linear(2, 1, bias=False)
+    model = DistributedDataParallel(layer, process_group=rank.group)
+    hook = quantization_hooks.quantization_pertensor_hook
+    model.register_comm_hook(rank.group, hook)
+    with applied(names, rank.device):
+        try:
+            model(torch.tensor([[1.0 + rank.rank, 255.0]])).sum().backward()
+        except RuntimeError as error:
+            return str(error)
+    return layer.weight.grad.flatten().tolist()
+
+
+@pytest.mark.parametrize("names", [(), QUANTIZED.shims])
+def test_torchs_quantizing_hook_runs_on_gloo_with_its_shim_alone(pool2, names):
+    for found in pool2.run(quantize_gradients, names):
+        if names:
+            assert found == [1.5, 255.0]
+        else:
+            assert "IndexError" in found
+
+
+def test_a_gpu_needs_no_other_future_of_a_gather():
+    assert needed(QUANTIZED.shims, "cuda") == ()
+    assert needed(QUANTIZED.shims, "cpu") == QUANTIZED.shims
+    [shim] = describe(QUANTIZED.shims)
+    assert "NCCL" in shim.reason
