@@ -15,7 +15,7 @@ def fail(grad):
     raise MemoryError
 
 
-def show(name, layer_behind, repairs=False):
+def show(name, layer_behind):
     """Print one list a step; before them backward raised in front of a layer."""
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(4)))
     for layer in (*model[:3], model):
@@ -30,11 +30,11 @@ def show(name, layer_behind, repairs=False):
             model(torch.ones(1, 4)).sum().backward()
             steps.append([weight.grad is not None for weight in weights])
         except MemoryError:
-            hook.remove(), repairs and model.reset_iter_state()
+            hook.remove()
         model.zero_grad()
     print(name, "=", json.dumps(steps))
 
 
 show("behind_layer_1", 1)
-show("behind_layer_0", 0)
-show("repaired", 1, repairs=True)
+show("behind_layer_2", 2)
+show("behind_layer_3", 3)
