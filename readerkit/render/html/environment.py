@@ -23,13 +23,13 @@ from markupsafe import Markup, escape
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model import addresses
 from readerkit.model.freshness import digest
-from readerkit.render.html.escape import shown, worded
-from readerkit.render.html.words import Text, Words, both
+from readerkit.render.html.escape import shown, shown_as_code, worded
+from readerkit.render.html.words import Text, Words, around_code, both
 from readerkit.render.terminal_safe import visible
 
 LENGTH = 155
 """Letters that lists of pages show of a description."""
-_UNSAID = re.compile(r'<a class="proved".*?</a>|<annotation.*?</annotation>')
+_UNSAID = re.compile(r"<a class=proved.*?</a>|<annotation.*?</annotation>")
 
 _SECTION = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.S)
 
@@ -124,6 +124,7 @@ class Templates:
             bytecode_cache=_CompiledTemplates(f"{kind.__name__} {digest(repr(words))}"),
         )
         self._environment.filters.update(
+            around_code=around_code,
             both=both,
             brief=brief,
             opening=opening,
@@ -132,7 +133,9 @@ class Templates:
             plain=visible,
             told=words.told,
             worded=partial(words.told, marked=worded),
+            as_code=shown_as_code,
             href=addresses.href,
+            seen_from=addresses.to_page,
             say=lru_cache(1 << 12)(words.say),
             named=words.named,
             spanish=words.spanish,

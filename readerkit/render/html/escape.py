@@ -91,3 +91,8 @@ def worded(text: str) -> Markup:
         Markup("<code>{}</code>").format(shown(piece)) if index % 2 else shown(piece)
         for index, piece in enumerate(pieces)
     )
+
+
+def shown_as_code(text: str) -> Markup:
+    """Return text for between two tags, where a quote may be itself."""
+    return Markup(str(shown(text)).replace("&#34;", '"').replace("&#39;", "'"))

@@ -24,7 +24,7 @@ MAX_SHOWN = 3
 MAX_LINES = 6
 """Of each place, and in all before they are folded."""
 
-_MARK_LINK = re.compile(r'<a class="proved".*?</a>')
+_MARK_LINK = re.compile(r"<a class=proved.*?</a>")
 Held = Sequence[tuple[Sentence, Proof]]
 
 
@@ -221,8 +221,7 @@ def marked(
         named.add(number)
         return str(
             Markup(
-                '<a class="proved"{} href="#{}-claim-{}"><span class=unseen>{}</span>'
-                "</a>"
+                '<a class=proved{} href="#{}-claim-{}"><span class=unseen>{}</span></a>'
             ).format(name, place, proof.passage, number)
         )
 

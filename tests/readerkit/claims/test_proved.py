@@ -59,19 +59,19 @@ def site_page(tmp_path, capsys, annotations: str) -> tuple[str, str]:
 
 def test_all_that_proves_a_sentence_opens_at_once_and_leads_back(tmp_path, capsys):
     _, page = site_page(tmp_path, capsys, ANNOTATIONS + MORE)
-    mark = '<a class="proved" id="whole-step-at-1" href="#whole-step-claim-1">'
+    mark = '<a class=proved id="whole-step-at-1" href="#whole-step-claim-1">'
     assert page.count(mark) == 1
     [passage] = re.findall(r'(?s)<li id="whole-step-claim-\d">(.*?)</li>', page)
     assert (
         len(re.findall(r"<q\b", passage)) == 2 and 'href="#whole-step-at-1"' in passage
     )
-    assert '<pre class="printed">22  loss = model(batch)</pre>' in passage
+    assert "<pre class=printed>22  loss = model(batch)</pre>" in passage
     assert "<details" not in passage
 
 
 def test_a_mark_leads_to_the_check_and_its_lines(tmp_path, capsys):
     book, page = site_page(tmp_path, capsys, ANNOTATIONS + CLAIMS)
-    links = re.findall(r'class="proved" .*?href="#([^"]+)"', page)
+    links = re.findall(r'class=proved .*?href="#([^"]+)"', page)
     assert links == ["whole-step-claim-1"]
     [proof] = re.findall(r'(?s)<li id="whole-step-claim-1">(.*?)</li>', page)
     assert re.search(

@@ -203,6 +203,6 @@ def test_a_chapters_page_marks_them_in_both_languages(placed, tmp_path):
     done = placed.run("site", "build", "--output", str(site))
     assert done.code == 0, done.err
     page = (site / "chapters" / "training.html").read_text()
-    mark = 'class="proved"[^>]* href="#training-claim-1"'
+    mark = 'class=proved[^>]* href="#training-claim-1"'
     assert len(re.findall(mark, page)) == 2
     assert page.count('id="training-claim-2"') == 1
