@@ -14,10 +14,11 @@ def fail(grad):
     raise MemoryError
 
 
-def show(name, clears):
+def show(name, clears_before):
     """Print one list a step; before them backward raised in front of layer 1."""
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(4)))
-    groups = [fully_shard(module, mesh=mesh) for module in (*model[:3], model)]
+    for module in (*model[:3], model):
+        fully_shard(module, mesh=mesh)
     weights, norms = [layer.weight for layer in model], []
     for do in (torch.clone, fail, torch.clone, torch.clone):
         hook = model[1].register_forward_hook(
@@ -27,13 +28,13 @@ def show(name, clears):
             model(torch.ones(1, 4)).sum().backward()
             norms.append([weight.grad.to_local().norm().item() for weight in weights])
         except MemoryError:
+            clears_before and model.zero_grad()
             model.reset_iter_state()
-            for group in groups if clears else ():
-                group.unshard(), group.zero_grad(), group.reshard()
-        hook.remove(), model.zero_grad()
+            clears_before or model.zero_grad()
+        hook.remove(), do is fail or model.zero_grad()
     pairs = [zip(norm, norms[0], strict=True) for norm in norms[1:]]
     print(name, "=", [[round(a / b) for a, b in pair] for pair in pairs])
 
 
-show("reset", clears=False)
-show("reset_and_cleared", clears=True)
+show("reset_and_cleared", clears_before=False)
+show("cleared_and_reset", clears_before=True)
