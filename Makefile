@@ -1,5 +1,5 @@
 # make read   set up, show the first stop, then fetch and resolve everything
-# make test   set up what tests need, run them: about eight minutes on two cores
+# make test   set up what tests need, run them: about ten minutes on two cores
 # make further  the other cases of tests that have many, and long ways: CI runs both
 # make slow   the tests that kill comparisons, run four ranks or labs, or visit every page,
 #             after every experiment (make proofs)

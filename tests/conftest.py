@@ -29,7 +29,7 @@ os.environ["READERKIT_SCHEMES"] = "file git http"
 _connect = socket.socket.connect
 _read_document = validation.read_document
 _READ: dict[tuple[Kind[Any], str, bytes], dict[Any, Any]] = {}
-SAMPLED = 3
+SAMPLED = 4
 """Of as many cases of a test that is marked so, `make test` runs the first."""
 WORTH_KEEPING = 2_000
 """Bytes of a file: the shipped book's are larger, those that a test writes smaller."""
@@ -77,7 +77,7 @@ page_script.translate = lambda *_: _translated_once()
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave two of three cases of a sampled test to ``make further``; set the order.
+    """Leave three of four cases of a sampled test to ``make further``; set the order.
 
     One process builds the site first, others run meanwhile what needs none.
     """

@@ -76,6 +76,7 @@ def spend(*runs):
         ledger.settle(entry, cents, seconds=600, exit_code=0)
 
 
+@pytest.mark.further
 def test_own_figures_are_asked_marked_and_kept(build, open_page, tmp_path):
     built, where, book = build
     spend(60, 50)

@@ -227,11 +227,13 @@ def test_a_name_leads_to_its_definition_and_back_to_its_uses(layers):
     layers.wait_for_url("**/layers.py.html#L1274")
 
 
+@pytest.mark.further
 def test_megatron_leads_into_pytorch(layers):
     layers.locator('.lines > div > a[href*="distributed_c10d.py.html#"]').first.click()
     layers.wait_for_url("**/read/pytorch/torch/distributed/distributed_c10d.py.html#*")
 
 
+@pytest.mark.further
 def test_search_is_walked_with_the_keyboard(layers):
     layers.keyboard.press("Control+k")
     layers.keyboard.type("RowParallelLinear.forward")

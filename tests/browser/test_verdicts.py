@@ -11,6 +11,8 @@ from tests.browser.pixels import colours, green
 from tests.content.test_records import PATHS, read
 from tests.quick import quick_first, quick_third
 
+pytestmark = pytest.mark.sampled
+
 HOMES = {
     "collectives": "collectives",
     "ddp": "data-parallel",
@@ -46,6 +48,7 @@ def test_every_record_says_what_happened_before_anything_is_guessed(
             page.go_back()
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("scheme", "width"), quick_first([("light", 390), ("dark", 1440)])
 )

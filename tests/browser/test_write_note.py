@@ -18,6 +18,8 @@ from tests.browser.test_live import make_live_book
 from tests.helpers import WAIT_S, make_book, serving
 from tests.readerkit.commands.test_site import FILE
 
+pytestmark = pytest.mark.sampled
+
 LINES = "#L12-L13"
 OPEN = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 

@@ -18,6 +18,8 @@ from readerkit.content.resolved_notes import (
 )
 from tests.conftest import REAL_CACHE
 
+pytestmark = pytest.mark.sampled
+
 UPSTREAMS = (
     "megatron",
     "megatron-training",

@@ -24,6 +24,8 @@ from readerkit.quiz.variant import AnswerError, Draw, Variant
 from tests.content import form_reader
 from tests.content.test_quizzes import bank, lines
 
+pytestmark = pytest.mark.sampled
+
 SEEDS = range(16)
 MAX_GAIN = 0.12
 """How far above a blind guess the best way may come, over the questions of a kind."""

@@ -24,6 +24,8 @@ from readerkit.quiz.rank_groups import rank_groups
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 PHASE = 35
 BANKS = QuizBanks(ROOT)
 MAX_WORDS = 90

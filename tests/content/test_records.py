@@ -18,6 +18,8 @@ from readerkit.evidence.record import PARAMETERS, RankEvents, Record, distance_l
 from tests.content.test_annotations import library
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 LAUNCHER = "mini_impls/launch.py"
 RECORDS = ROOT / "annotations" / "records"
 PATHS = sorted(RECORDS.glob("*.json"))

@@ -45,6 +45,8 @@ from mini_impls.traffic import CollectiveCounter
 from tests.helpers import ROOT
 from tests.readerkit.upstreams.full_disk import on_full_disk
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(  # 17 and 7: cut unevenly
     vocab_size=17, hidden_size=16, ffn_hidden_size=7, max_sequence_length=5
 )
@@ -439,6 +441,7 @@ def over_ranks(rank, root, dim, failing=""):
 FSYNC = os.fsync
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     "pool", [2, pytest.param(4, marks=pytest.mark.slow)], indirect=True
 )

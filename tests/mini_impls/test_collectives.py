@@ -8,6 +8,8 @@ from mini_impls import collectives as c
 from mini_impls import collectives_log as log
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 ALL_REDUCES = [
     "naive_all_reduce",
     "ring_all_reduce",

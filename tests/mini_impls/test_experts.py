@@ -611,6 +611,7 @@ def run_demo(rank, steps, etp):
     return out.getvalue()
 
 
+@pytest.mark.further
 def test_the_demo_shows_load_and_bytes_of_each_routing(pool2):
     shown = pool2.run(run_demo, 3, 1)[0]
     for way in demo.WAYS:

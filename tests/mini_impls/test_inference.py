@@ -22,6 +22,8 @@ from mini_impls.model import GPTConfig
 from mini_impls.traffic import CollectiveCounter
 from mini_impls.weights import get_digests, load_weights, save_weights
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(num_query_groups=4, num_layers=3, max_sequence_length=24)
 PROMPT, NEW = 7, 12
 

@@ -23,6 +23,8 @@ from mini_impls.inference_apart import (
 from mini_impls.model import GPTConfig
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 CONFIG = GPTConfig(num_query_groups=4, num_layers=3, max_sequence_length=24)
 SHAPES = ((3, 7), (1, 12), (2, 1))
 """Sequences and tokens of the prompts, one after another."""

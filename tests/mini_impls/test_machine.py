@@ -23,6 +23,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("command", COMMANDS)
 def test_more_ranks_than_the_machine_holds_are_refused_at_once(command, real_cache):
     done = run_process(*command, "--world", "1000")

@@ -477,6 +477,7 @@ def run_demo(rank, steps):
     return out.getvalue()
 
 
+@pytest.mark.further
 def test_the_demo_shows_what_each_way_loses(pool2):
     first, last = pool2.run(run_demo, 5)
     parts = dict(

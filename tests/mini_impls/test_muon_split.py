@@ -17,6 +17,8 @@ from mini_impls.muon_split import (
 )
 from mini_impls.traffic import CollectiveCounter
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture(params=[2, 3, 4])
 def ranks(request):

@@ -52,6 +52,7 @@ BACKWARD = {
 }
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("mini", BACKWARD)
 def test_backward_goes_on_while_calls_are_under_way(pool2, mini):
     assert pool2.run(one_step, mini) == [BACKWARD[mini]] * 2

@@ -116,6 +116,7 @@ def test_whatever_is_derived_names_the_part_that_changed(derived, tmp_path):
 # --- as a user sees it ---
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("old", "new", "codes"),
     [

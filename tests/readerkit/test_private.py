@@ -18,6 +18,8 @@ from readerkit.system.private_files import make_database, make_folder, tighten
 from readerkit.upstreams.store import write_atomically
 from tests.helpers import make_book, run_process, write_files
 
+pytestmark = pytest.mark.sampled
+
 UMASKS = [0o000, 0o022, 0o027, 0o077, 0o007, 0o777]
 
 

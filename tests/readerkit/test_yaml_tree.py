@@ -17,6 +17,8 @@ from readerkit.content.strict_yaml import (
 from readerkit.errors import ContentError
 from tests.terminals import WAIT_S
 
+pytestmark = pytest.mark.sampled
+
 
 def parse(text: str | bytes) -> YamlFile:
     data = text if isinstance(text, bytes) else text.encode()

@@ -94,6 +94,7 @@ def test_a_mini_agrees_with_its_upstream(as_it_is, comparison):
     assert bool(run.not_measured(comparison)) == is_unmeasured
 
 
+@pytest.mark.further
 def test_collectives_agree_where_chunks_are_uneven(pool3):
     lines, events = judged(pool3, find("collectives"))
     assert [v for v in lines if v.state == "differ"] == []

@@ -17,6 +17,8 @@ from tests.content.test_records import PATHS
 from tests.events import event
 from tests.quick import quick_third
 
+pytestmark = pytest.mark.sampled
+
 
 def test_the_verdict_comes_first_and_last():
     lines = render(RECORD).splitlines()

@@ -416,6 +416,7 @@ def broken(choose: random.Random) -> bytes:
     return "".join(tokens).encode("latin-1", "replace")
 
 
+@pytest.mark.further
 @settings(max_examples=60)
 @given(seed=some.integers(min_value=0))
 def test_broken_source_ends_in_lines_or_an_error(seed: int) -> None:

@@ -13,6 +13,8 @@ import pytest
 from readerkit.commands.budget import budget
 from tests.helpers import ROOT, WAIT_S, run, run_on_terminal, run_process, write_files
 
+pytestmark = pytest.mark.sampled
+
 README = (ROOT / "README.md").read_text()
 TODAY = datetime.now(UTC).date().isoformat()
 PRICES = """\

@@ -19,6 +19,8 @@ from tests.helpers import (
     write_files,
 )
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
@@ -127,6 +129,7 @@ def test_an_extra_that_is_missing_names_its_package(home, capsys, monkeypatch):
     assert rows["anki"]["mend"] == "pip install genanki"
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("package", "text", "state", "detail", "mend"),
     [

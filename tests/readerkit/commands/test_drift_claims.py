@@ -11,6 +11,8 @@ import yaml
 from tests.helpers import REFERENCES, git, make_repository, run, write_files
 from tests.readerkit.commands.test_living import CONCEPTS
 
+pytestmark = pytest.mark.sampled
+
 PAGES = '''\
 """Pages of a site."""
 

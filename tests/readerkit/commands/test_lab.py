@@ -25,6 +25,8 @@ from readerkit.render.lab_figures import print_answers, times
 from readerkit.terminal import run_mini
 from tests.helpers import ROOT, run, run_process
 
+pytestmark = pytest.mark.sampled
+
 PAGES = ROOT / "site" / "pages" / "labs"
 MEASURED = ("01", "02", "04")
 

@@ -114,6 +114,7 @@ def test_user_without_a_home_is_told_which_variables_to_set(as_stranger, capsys)
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.further
 def test_a_folder_that_is_closed_or_a_file_is_one_message(as_stranger, capsys):
     folder, prefix = as_stranger
     at = ("--book", str(make_book(folder).root))

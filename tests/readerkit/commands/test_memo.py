@@ -14,6 +14,8 @@ from tests.helpers import (
     write_files,
 )
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture
 def memo(desk, tmp_path):

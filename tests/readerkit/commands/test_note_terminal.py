@@ -12,6 +12,8 @@ from tests.helpers import git
 from tests.readerkit.commands.test_note import FILL
 from tests.terminals import READERKIT, Terminal
 
+pytestmark = pytest.mark.sampled
+
 QUESTION = "Edit it again? [Y/n]: "
 
 

@@ -313,6 +313,7 @@ def test_the_translation_of_what_other_lines_say_goes_out_of_date(fetched):
     assert "both (es): also" in done.out
 
 
+@pytest.mark.further
 def test_the_site_shows_both_and_goes_without_one(fetched, tmp_path):
     site = tmp_path / "site"
     page = site / "read" / "sample" / "lib" / "linear.py.html"

@@ -208,6 +208,7 @@ def test_what_goes_wrong_is_one_message_with_its_place(program, said, tmp_path, 
     assert done.out.count(done.err.partition(": not pr")[0][11:]) == 1
 
 
+@pytest.mark.further
 def test_ranks_meet_and_send(tmp_path, capsys):
     program = TWO + (
         "import torch, torch.distributed as dist\n"

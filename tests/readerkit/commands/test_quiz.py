@@ -400,6 +400,7 @@ def english_words() -> set[str]:
     return words_in(said) - words_in((QUESTIONS, BANK, *map(spanish.get, said)))
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("name", "unread", "wrong"),
     [

@@ -20,6 +20,8 @@ from tests.readerkit.commands.test_quiz import (
     typed,
 )
 
+pytestmark = pytest.mark.sampled
+
 __all__ = ["book", "template"]
 
 
@@ -61,6 +63,7 @@ CHOSEN = [
 ]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("chosen", CHOSEN, ids=lambda each: each[0])
 def test_exam_of_which_the_reader_chose_a_part_is_practice(book, chosen, capsys):
     begun, score = take(book, "--exam", *chosen)

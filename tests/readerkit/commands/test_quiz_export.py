@@ -13,6 +13,8 @@ from tests.gift_reader import read_gift
 from tests.helpers import run, run_process
 from tests.readerkit.commands.test_quiz import book, template
 
+pytestmark = pytest.mark.sampled
+
 __all__ = ["book", "template"]
 
 

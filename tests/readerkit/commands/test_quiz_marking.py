@@ -17,6 +17,8 @@ from tests.readerkit.commands.test_quiz import (
 from tests.readerkit.commands.test_quiz_served import hidden, send
 from tests.served_quiz import serving_quiz
 
+pytestmark = pytest.mark.sampled
+
 __all__ = ["book", "template"]
 
 

@@ -42,6 +42,7 @@ def no_source(book, monkeypatch, tmp_path) -> Path:
 TWO = ("--only", "line", "--only", "gap", "--seed", "1")
 
 
+@pytest.mark.further
 def test_question_whose_lines_are_missing_is_left_out_and_named(no_source):
     done = typed(no_source, *TWO, answers="no_sync\n")
     assert done.code == 0, done.err

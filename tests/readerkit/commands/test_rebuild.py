@@ -11,6 +11,8 @@ import pytest
 from readerkit.app.rebuilding import BEGIN, END, Section, read_exercises
 from tests.helpers import ROOT
 
+pytestmark = pytest.mark.sampled
+
 EXERCISES = {each.key: each for each in read_exercises()}
 
 WRONG = {
@@ -147,6 +149,7 @@ def test_a_wrong_section_fails_at_its_check_and_the_try_is_kept(tmp_path):
     assert "pass" in path.with_name("ddp.before.py").read_text()
 
 
+@pytest.mark.further
 def test_an_error_is_told_by_the_line_of_the_copy(tmp_path):
     exercise = EXERCISES["collectives/ring"]
     path = tmp_path / "collectives.py"

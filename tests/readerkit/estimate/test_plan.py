@@ -20,6 +20,8 @@ from readerkit.estimate.step_time import Assumptions
 from readerkit.model.language import said
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
 
+pytestmark = pytest.mark.sampled
+
 H100 = CLUSTERS["dgx-h100"]
 SEVENTY_PARAMETERS = 68_976_648_192
 SEVENTY = PlanRequest(

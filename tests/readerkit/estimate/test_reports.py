@@ -21,6 +21,8 @@ from readerkit.estimate.states import PRECISIONS
 from tests.content.test_annotations import at_hand
 from tests.readerkit.estimate.catalog import shape
 
+pytestmark = pytest.mark.sampled
+
 KEPT = PRECISIONS["mixed-18"]
 LAYOUTS = [
     ("gpt3-175b", {"tp": 8, "pp": 8, "dp": 2, "microbatches": 16, "sequence": 2048}),

@@ -36,6 +36,7 @@ def test_halves_take_turns_in_the_order_of_the_file():
         assert halves == (["fit", "judge"] * len(halves))[: len(halves)]
 
 
+@pytest.mark.further
 def test_the_half_that_was_not_fitted_comes_near(compared):
     judged = tally(compared.values())["judge"]
     assert judged.runs >= 12

@@ -16,6 +16,8 @@ from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import sample_bank
 from tests.readerkit.quiz.test_session import Clock, start
 
+pytestmark = pytest.mark.sampled
+
 BANK = QuizBanks.at(None).bank(35)
 
 

@@ -9,6 +9,8 @@ from readerkit.quiz.lint import Known, lint_bank
 from readerkit.quiz.lock import QuizLock, ResolvedPlace
 from tests.readerkit.quiz.sample import LOCK, QUESTIONS, sample_bank
 
+pytestmark = pytest.mark.sampled
+
 KNOWN = Known(frozenset({"close"}), frozenset({"c"}), {"paper": frozenset({"3"})})
 
 

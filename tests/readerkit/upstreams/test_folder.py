@@ -11,6 +11,8 @@ from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence
 from tests.helpers import git, make_repository, write_files
 
+pytestmark = pytest.mark.sampled
+
 FILES = {
     "lib/a.py": b"x = 1\r\n",
     "lib/b/c.py": b"\xff\x00",

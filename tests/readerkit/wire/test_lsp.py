@@ -33,6 +33,8 @@ pytest.importorskip("pygls", reason="pip install 'readerkit-distributed[lsp]'")
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+pytestmark = pytest.mark.sampled
+
 COMMAND = ("-m", "readerkit", "lsp", "--book")
 EDITED = SAMPLE.replace("import torch\n", "import torch\n\nLIMIT = 3\n")
 

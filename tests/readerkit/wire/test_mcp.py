@@ -123,6 +123,7 @@ def test_code_is_searched_and_anchors_resolve_or_say_what_they_could_mean(locked
     assert "../etc/passwd" in outside and "got nothing to look for" in empty
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from readerkit.xref.colours import find_colours
 
+pytestmark = pytest.mark.sampled
+
 MARKS = {
     "comment": "#",
     "string": "s",

@@ -13,6 +13,8 @@ from tests.readerkit.commands.test_tours import TOUR
 from tests.served_quiz import make_quiz_book
 from tests.snapshots.book import FILES, MINIS, add_upstream, record_of
 
+pytestmark = pytest.mark.sampled
+
 FENCES = """\
 ```predict pick
 ```

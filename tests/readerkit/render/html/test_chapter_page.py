@@ -8,6 +8,8 @@ import pytest
 
 from tests.helpers import make_book, run, write_files
 
+pytestmark = pytest.mark.sampled
+
 ENGLISH = """\
 # Two ranks
 

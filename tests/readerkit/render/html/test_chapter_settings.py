@@ -10,6 +10,8 @@ import pytest
 
 from tests.helpers import make_book, run, write_files
 
+pytestmark = pytest.mark.sampled
+
 ENGLISH = """\
 # A setting
 

@@ -9,6 +9,8 @@ import pytest
 from readerkit.app.interface_words import say_in
 from tests.helpers import make_book, run, write_files
 
+pytestmark = pytest.mark.sampled
+
 PATHS = """\
 failures:
   - {id: hang, symptom: It hangs, cause: Nobody answers., notes: [close]}
