@@ -53,6 +53,8 @@ def main(argv: list[str] | None = None) -> int:
             check_room(ranks_of(args.world), insist=args.oversubscribe)
         if args.trace is not None:
             check_target(args.trace)
+        if args.watch and args.json:
+            raise ValueError("--watch and --json: got both, expected one")
         library = open_library(args.book)
         shown: list[str] = []
 

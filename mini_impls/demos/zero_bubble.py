@@ -101,19 +101,6 @@ def get_stages(gpt: GPT, schedule: str, rank: Rank) -> dict[int, PipelineStage]:
     return {stage: PipelineStage(gpt, stage, num_stages) for stage in ids}
 
 
-def measured_bubble(rank: Rank, executor: ZeroBubbleExecutor) -> tuple[float, float]:
-    """Return how much of its busy time a rank idled, and how long it was busy.
-
-    Clocks of one machine are one; idle is all time from the first step to the last.
-    """
-    everyone: list[Any] = [None] * rank.world_size
-    dist.all_gather_object(everyone, executor.ran, group=rank.group)
-    spans = [span for ran in everyone for span in ran.values()]
-    total = max(end for _, end in spans) - min(start for start, _ in spans)
-    busy = sum(end - start for start, end in executor.ran.values())
-    return (total - busy) / busy, busy
-
-
 Spans = dict[Step, tuple[float, float]]
 
 

@@ -87,7 +87,7 @@ class SmallModel:
         return max(torch.finfo(dtype).eps for dtype in dtypes)
 
 
-def is_frozen_before(config: GPTConfig) -> st.SearchStrategy[tuple[str, ...]]:
+def frozen_names(config: GPTConfig) -> st.SearchStrategy[tuple[str, ...]]:
     """Return choices of what to freeze; the last layer's MLP is left to be trained."""
     inner = ["self_attention", "mlp.linear_fc1.weight", "input_layernorm.bias"]
     layers = [f"layers.{i}." for i in range(config.num_layers)]
@@ -133,7 +133,7 @@ def small_models(
         config,
         dtype=draw(st.sampled_from(DTYPES)),
         scale_dtype=draw(st.sampled_from([None, *DTYPES])) if may_scale else None,
-        frozen=draw(is_frozen_before(config)),
+        frozen=draw(frozen_names(config)),
         rows=draw(st.integers(1, 2)),
     )
 

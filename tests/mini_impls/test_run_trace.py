@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from mini_impls import launch, run_trace
+from mini_impls.compare import command as compare_command
 from mini_impls.recorder import (
     Expected,
     RankTrace,
@@ -246,6 +247,11 @@ def test_a_comparison_that_is_watched_shows_where_the_time_of_both_went(real_cac
             "rank", "0", "1", "all",
         ]  # fmt: skip
     assert "trace of all ranks" not in ended.stdout
+
+
+def test_a_record_alone_is_not_watched(capfd):
+    assert compare_command.main(["ddp", "--watch", "--json"]) == 2
+    assert "--watch and --json: got both, expected one" in capfd.readouterr().err
 
 
 def test_waiting_is_set_beside_the_bubble():

@@ -50,7 +50,7 @@ _LAST_CODE = re.compile(" <code>[^<]*</code>$")
 def around_code(text: Text) -> Markup:
     """Return a text in both languages; code that both begin or end with is there once.
 
-    What a claim holds is mostly code: a page of many claims is a tenth smaller so.
+    What a claim holds is mostly code, which neither language changes.
     """
     begins, ends = _FIRST_CODE.match(text.en), _LAST_CODE.search(text.en)
     first = begins[0] if begins and (text.es or "").startswith(begins[0]) else ""
