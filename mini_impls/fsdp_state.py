@@ -67,7 +67,8 @@ def clip_grad_norm_(
     """Scale all gradients so that their total norm is at most `max_norm`; return it.
 
     The p-norm of parts is the p-th root of the sum of their p-th powers: each rank
-    sends one number. A replicated gradient is the same everywhere and counts once.
+    sends one number, of fp32 whatever its gradients are: a rank that has no rows sends
+    it too. A replicated gradient is the same everywhere and counts once.
     """
     if norm_type <= 0:
         raise ValueError(f"norm_type must be above 0, got {norm_type}")
@@ -103,8 +104,11 @@ def _get_grad_norm(
     if not grads:
         return torch.zeros((), device=device)
     vector_norm = torch.linalg.vector_norm
-    norms = [vector_norm(grad, norm_type, dtype=torch.float32) for grad in grads]
-    total: Tensor = vector_norm(torch.stack(norms), norm_type)  # (tensors) to ()
+    norms = [  # squares of 16 bits would overflow, and doubles are narrowed last
+        vector_norm(g, norm_type, dtype=torch.promote_types(g.dtype, torch.float32))
+        for g in grads
+    ]
+    total: Tensor = vector_norm(torch.stack([n.float() for n in norms]), norm_type)
     return total
 
 

@@ -26,7 +26,11 @@ from torch import Tensor
 
 from mini_impls import model
 from mini_impls.model import Batch
-from mini_impls.pipeline_stages import PipelineStage, allreduce_word_embedding_grads
+from mini_impls.pipeline_stages import (
+    PipelineStage,
+    allreduce_word_embedding_grads,
+    without_frozen,
+)
 from mini_impls.schedules import Step
 from mini_impls.timeline import Exchange, Transfer
 
@@ -84,6 +88,7 @@ class PipelineExecutor:
         self.stages, self.tensor_shape = stages, tensor_shape  # (B, T, D)
         self.group, self.overlap = group, overlap
         self.like = next(p for stage in stages.values() for p in stage.parameters())
+        self.first_trained = min(stage.first_trained for stage in stages.values())
         self.peak_in_flight = 0
         # What a backward needs, by its forward step.
         self.input_tensors: dict[Step, Tensor] = {}
@@ -100,7 +105,7 @@ class PipelineExecutor:
     ) -> list[float]:
         """Run all microbatches; return their losses where the last stage is."""
         losses: list[Tensor] = []
-        for item in plan:
+        for item in without_frozen(plan, self.first_trained):
             if isinstance(item, tuple):
                 self.communicate(item)
             elif item.kind == "F":
@@ -121,7 +126,7 @@ class PipelineExecutor:
             input_tensor = tokens  # (B, T)
         else:
             input_tensor = self.take(Step("F", step.microbatch_id, step.stage - 1))
-            input_tensor.requires_grad_()  # a leaf, whose gradient is what goes back
+            input_tensor.requires_grad_(step.stage > self.first_trained)  # a leaf
         output_tensor = stage(input_tensor)  # (B, T, D), or logits (B, T, V)
         if stage.post_process:
             loss = model.compute_loss(output_tensor, labels)
@@ -143,10 +148,10 @@ class PipelineExecutor:
         output_tensor = self.output_tensors.pop(forward)
         if stage.post_process:
             output_tensor.backward()
-        else:
+        elif step.stage >= self.first_trained:
             behind = Step("B", step.microbatch_id, step.stage + 1)
             custom_backward(output_tensor, self.take(behind))
-        if not stage.pre_process:
+        if step.stage > self.first_trained:
             assert input_tensor.grad is not None
             self.hand_over(step, input_tensor.grad)
 

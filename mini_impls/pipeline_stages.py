@@ -14,14 +14,17 @@ Follows:
 Leaves out:
 - stages of unequal length, or with a part of a layer
 - building only the stages that a rank holds: they are taken from a whole model
+- freezing a parameter after the cut
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from mini_impls.model import GPT, GPTConfig
+from mini_impls.schedules import Step
+from mini_impls.timeline import Exchange
 
 # Dimension letters: B sequences of a microbatch, T tokens, D hidden, V vocabulary.
 # p ranks, v model chunks a rank, as in `schedules.py`.
@@ -35,6 +38,7 @@ class PipelineStage(nn.Module):
     def __init__(self, gpt: GPT, stage: int, num_stages: int) -> None:
         super().__init__()
         self.pre_process, self.post_process = stage == 0, stage == num_stages - 1
+        self.first_trained = find_first_trained(gpt, num_stages)
         per_stage = len(gpt.layers) // num_stages
         first = stage * per_stage
         # A ModuleDict keeps the names that the layers have in the full model.
@@ -80,7 +84,34 @@ def check_sizes(config: GPTConfig, num_stages: int) -> None:
         raise ValueError(f"hidden_dropout must be 0 here, not {config.hidden_dropout}")
 
 
-# --- 2. tied weights, on two ranks ---
+# --- 2. frozen stages, to which no gradient goes ---
+
+
+def find_first_trained(gpt: GPT, num_stages: int) -> int:
+    """Return the first stage that has something to train; none before has gradients."""
+    params = [list(layer.parameters()) for layer in gpt.layers]
+    params[0] += gpt.embedding.parameters()
+    trained = [any(param.requires_grad for param in layer) for layer in params]
+    per_stage = len(gpt.layers) // num_stages
+    return trained.index(True) // per_stage if any(trained) else num_stages - 1
+
+
+def without_frozen(
+    plan: Iterable[Step | Exchange], first_trained: int
+) -> Iterator[Step | Exchange]:
+    """Yield a rank's plan without gradients from the first trained stage or before."""
+    for item in plan:
+        if not isinstance(item, tuple):
+            yield item
+        elif exchange := tuple(
+            transfer
+            for transfer in item
+            if transfer.made_by.kind == "F" or transfer.made_by.stage > first_trained
+        ):
+            yield exchange
+
+
+# --- 3. tied weights, on two ranks ---
 
 
 def allreduce_word_embedding_grads(
@@ -88,7 +119,8 @@ def allreduce_word_embedding_grads(
 ) -> None:
     """Add up the gradients of the weight that first and last stage have a copy of.
 
-    For the group of these two ranks alone; equal gradients keep the copies equal.
+    For the group of these two ranks alone; equal gradients keep the copies equal. A
+    frozen weight has none on either.
     """
     for stage in stages.values():
         weight = None
@@ -96,6 +128,6 @@ def allreduce_word_embedding_grads(
             weight = stage.embedding.word_embeddings.weight
         elif stage.post_process:
             weight = stage.output_layer.weight
-        if weight is not None:
+        if weight is not None and weight.requires_grad:
             assert weight.grad is not None
             dist.all_reduce(weight.grad, group=embd_group)  # (V, D)

@@ -423,6 +423,40 @@ def test_the_norm_of_gradients_in_16_bits_has_32(pool2):
     assert pool2.run(clip_halves) == [pytest.approx(6**0.5, rel=1e-6)] * 2
 
 
+def doubles(world_size):
+    """Return gradients of which the last rank has no rows."""
+    return [
+        t.double() for t in (torch.tensor([4.0, 3e-9])[: world_size - 1], torch.ones(1))
+    ]
+
+
+def clip_doubles(rank, norm_type):
+    whole = doubles(rank.world_size)
+    shards = [shard_rows(torch.zeros_like(t), rank.group) for t in whole]
+    for t, shard in zip(whole, shards, strict=True):
+        shard.param.grad = t[shard.start : shard.start + len(shard.param)].clone()
+    params = [shard.param for shard in shards]
+    with CollectiveCounter() as sent:
+        total = clip_grad_norm_(params, 1.0, rank.group, norm_type=norm_type)
+    return total.item(), [p.grad for p in params], sent.payload_bytes()
+
+
+@pytest.mark.parametrize("norm_type", [2.0, math.inf])
+def test_doubles_are_clipped_where_a_rank_has_no_rows(few_ranks, norm_type):
+    params = [nn.Parameter(t) for t in doubles(few_ranks.world_size)]
+    for p in params:
+        p.grad = p.detach().clone()
+    want = nn.utils.clip_grad_norm_(params, 1.0, norm_type).item()
+    answers = few_ranks.run(clip_doubles, norm_type)
+    assert not any(grad.numel() for grad in answers[-1][1])
+    for total, _, payload in answers:
+        assert total == pytest.approx(want, rel=1e-6)
+        assert payload == {"all_reduce": 8 if norm_type == math.inf else 4}
+    for i, param in enumerate(params):
+        got = torch.cat([grads[i] for _, grads, _ in answers])
+        torch.testing.assert_close(got, param.grad, rtol=1e-6, atol=0)
+
+
 def clip_a_nan(rank, norm_type, who):
     p = nn.Parameter(torch.zeros(2))
     p.grad = torch.tensor([1.0, math.nan if rank.rank == who else 2.0])

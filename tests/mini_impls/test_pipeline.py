@@ -200,6 +200,68 @@ def test_tied_embeddings_stay_equal_and_equal_one_process(pool, schedule, chunks
     assert answers[-1][0] == pytest.approx(expected_losses, abs=1e-5)
 
 
+# --- frozen from the first stage on ---
+
+
+def freeze(gpt, num_layers):
+    """Freeze the embedding and so many layers behind it."""
+    for module in (gpt.embedding, *gpt.layers[:num_layers]):
+        module.requires_grad_(False)
+    return gpt
+
+
+def run_frozen(rank: Rank, config, schedule, chunks, overlap, num_layers):
+    """Losses, parameters and gradients of a step, and how many messages there were."""
+    orders = get_orders(schedule, rank.world_size, MICROBATCHES, chunks)
+    gpt = freeze(model.build_model(config), num_layers)
+    stages = split_model(gpt, rank.rank, rank.world_size, chunks)
+    shape = (1, config.max_sequence_length, config.hidden_size)
+    executor = PipelineExecutor(stages, shape, rank.group, overlap=overlap)
+    ends = dist.new_group([0, rank.world_size - 1])
+    with CollectiveCounter() as sent:
+        losses = pipeline.train(
+            executor,
+            add_send_recv(orders)[rank.rank],
+            make_optimizer(stages),
+            make_batches(config, MICROBATCHES)[:1],
+            MICROBATCHES,
+            ends if config.share_embeddings_and_output_weights else None,
+        )
+    named = [pair for stage in stages.values() for pair in stage.named_parameters()]
+    return losses, {n: (p.detach(), p.grad) for n, p in named}, sent.counts()
+
+
+@pytest.mark.parametrize("num_layers", [0, 1, 5, 8])
+@pytest.mark.parametrize(("schedule", "chunks"), SCHEDULES)
+@pytest.mark.parametrize(
+    ("config", "overlap"), [(CONFIG, False), (CONFIG, True), (TIED, False)]
+)
+def test_no_gradient_goes_to_stages_that_are_frozen(
+    pool, schedule, chunks, config, overlap, num_layers
+):
+    alone = freeze(model.build_model(config), num_layers)
+    optimizer = torch.optim.AdamW(alone.parameters(), lr=1e-3)
+    batches = make_batches(config, MICROBATCHES)[:1]
+    want = model.train_one_process(alone, optimizer, batches, chunks=MICROBATCHES)
+    full = dict(alone.named_parameters(remove_duplicate=False))
+    answers = pool.run(run_frozen, config, schedule, chunks, overlap, num_layers)
+    assert answers[-1][0] == want
+    for _, mine, _ in answers:
+        for name, (param, grad) in mine.items():
+            assert torch.equal(param, full[name]), name
+            if full[name].grad is None:
+                assert grad is None, name
+            else:
+                assert torch.equal(grad, full[name].grad), name
+    stages = pool.world_size * chunks
+    frozen = min(num_layers * stages // config.num_layers, stages - 1)
+    sends = sum(counts.get("send", 0) for *_, counts in answers)
+    assert sends == MICROBATCHES * ((stages - 1) + (stages - 1 - frozen))
+    assert sends == sum(counts.get("recv", 0) for *_, counts in answers)
+    # The weight that is tied is the embedding's, which is frozen: no sum of gradients.
+    assert not any("all_reduce" in counts for *_, counts in answers)
+
+
 # --- what is sent, what is held ---
 
 
