@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import recover
-from mini_impls.compare import megatron
+from mini_impls.compare import megatron, recover_agent
 from mini_impls.compare.sides import (
     Comparison,
     DataParallelSide,
@@ -230,4 +230,5 @@ COMPARISONS = (
         upstreams=("megatron",),
         shims=("current_device", "cuda_is_cpu", "cpu_streams"),
     ),
+    *recover_agent.COMPARISONS,
 )

@@ -162,7 +162,7 @@ def test_events_of_every_comparison_belong_to_a_mirror() -> None:
     assert lost == set()
 
 
-COUNTS = {15: "fifteen", 21: "twenty-one", 49: "forty-nine"}
+COUNTS = {15: "fifteen", 21: "twenty-one", 50: "fifty"}
 
 
 def test_the_readme_counts_the_records():
