@@ -62,7 +62,7 @@ HERE = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AgentJob:
     """What one agent's workers compute, and where they leave it."""
 
     model: nn.Module
@@ -134,7 +134,7 @@ class AgentSide(DataParallelSide):
         """Of each job: what its workers were told, and whether it went well."""
 
     @abstractmethod
-    def run(self, job: Job) -> bool:
+    def run(self, job: AgentJob) -> bool:
         """Have an agent run the job; return whether it went well in the end."""
 
     def step(self, batch: Batch, set_phase: SetPhase) -> float:
@@ -162,7 +162,7 @@ class AgentSide(DataParallelSide):
         """Return loss and gradients in one tensor; None where the job failed."""
         with tempfile.TemporaryDirectory() as name:
             rows = self.of_this_rank(batch)
-            job = Job(self.model, rows, Path(name), doomed_starts)
+            job = AgentJob(self.model, rows, Path(name), doomed_starts)
             with _quiet():
                 went_well = self.run(job)
             starts = [number for start in job.starts() for number in start]
@@ -202,7 +202,7 @@ def _quiet() -> Iterator[None]:
 class MiniSide(AgentSide):
     """Ours."""
 
-    def run(self, job: Job) -> bool:
+    def run(self, job: AgentJob) -> bool:
         """Let one node join, and have its workers watched."""
         nodes = job.folder / "nodes"
         nodes.mkdir()
@@ -220,7 +220,7 @@ class MiniSide(AgentSide):
         return result.state is recover_agent.WorkerState.SUCCEEDED
 
 
-def _mini_work(worker: recover_agent.Worker, job: Job) -> None:
+def _mini_work(worker: recover_agent.Worker, job: AgentJob) -> None:
     store = dist.FileStore(str(worker.store), worker.world_size)
     job.work(store, worker.rank, worker.world_size, worker.restart_count)
 
@@ -233,7 +233,7 @@ class TorchSide(AgentSide):
         self.store = dist.TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
         self.jobs = 0
 
-    def run(self, job: Job) -> bool:
+    def run(self, job: AgentJob) -> bool:
         """Have the workers watched by one agent under a run of its own."""
         self.jobs += 1
         name = f"job-{self.jobs}"
@@ -256,7 +256,7 @@ class TorchSide(AgentSide):
         return result.state is server.WorkerState.SUCCEEDED
 
 
-def _torch_work(job: Job) -> None:
+def _torch_work(job: AgentJob) -> None:
     env = os.environ
     rank, world_size = int(env["RANK"]), int(env["WORLD_SIZE"])
     store = next(dist.rendezvous("env://"))[0]
