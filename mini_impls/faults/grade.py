@@ -1,8 +1,9 @@
 """`python -m mini_impls.faults.grade`: a mini with a section that a reader wrote.
 
 Each check runs the same work with the reader's file and with the mini's own, and what
-is measured must come out alike; at last comes the comparison with upstream. The file is
-run in ranks of this process alone, which ends when its time is over.
+is measured must come out alike. Then the mini's own tests run on a copy that has the
+reader's file, and at last the comparison with upstream. The file is run in ranks of
+this process and in that copy alone; what does not end in its time is ended.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls import launch
 from mini_impls.failures import RankFailedError
+from mini_impls.faults import own_tests
 from mini_impls.faults.fault import install
 from mini_impls.faults.run import run_work
 from mini_impls.faults.symptoms import HELD, UNDER_WAY, Outcome
+from mini_impls.supervise import ending_once
 from readerkit.app.rebuilding import find_exercise, read_exercises
 from readerkit.content.exercises import Exercise, ExerciseCheck
 from readerkit.errors import ReaderkitError
+from readerkit.system.status import Status, take_over
 
 CLOSE = 1e-4
 """How far two measures of the same may be apart, of the larger of one and the value."""
@@ -49,6 +53,11 @@ class CheckResult:
     """What was measured instead, how the run failed, or why it was left out."""
     command: str = ""
     """Of readerkit, with which the check can be made by itself."""
+    hint: int = 0
+    """Which hint of the exercise, from 1, helps where this failed; 0: none does.
+
+    What does not run has the first; what fails tests, or is not upstream, the last.
+    """
 
 
 def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckResult]:
@@ -57,8 +66,10 @@ def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckRes
     Raises:
         RuntimeError: the mini itself does not come to its end here.
     """
+    status = Status()
 
     def run(file: Path | None) -> Outcome:
+        status.show(f"{'the mini' if file is None else 'your section'} on two ranks")
         arguments = (exercise.work, file, timeout_s)
         try:
             ranks = launch.run(run_work, arguments, world_size=WORLD_SIZE)
@@ -68,7 +79,8 @@ def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckRes
 
     theirs = run(path)
     if theirs.failure is not None:
-        yield CheckResult("it runs to its end", False, _said(theirs.failure, path))
+        said = _said(theirs.failure, path)
+        yield CheckResult("it runs to its end", False, said, hint=1)
         return
     yield CheckResult("it runs to its end", True)
     right = run(None)
@@ -76,10 +88,14 @@ def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckRes
         raise RuntimeError(f"the mini itself failed here: {right.failure}")
     for check in exercise.checks:
         told = "; ".join(_differences(check, right, theirs))
-        yield CheckResult(check.says, not told, told)
+        yield CheckResult(check.says, not told, told, hint=check.hint)
         if told:
             return
-    if exercise.beside is not None:
+    with status.waiting("the mini's own tests on your section"):
+        of_tests = hold_against_tests(exercise, path)
+    yield of_tests
+    if exercise.beside is not None and of_tests.passed is not False:
+        status.show("your section beside upstream")
         yield beside_upstream(exercise, path, timeout_s)
 
 
@@ -101,10 +117,33 @@ def _differences(
                 break
 
 
+def hold_against_tests(exercise: Exercise, path: Path) -> CheckResult:
+    """Run the mini's own tests on a copy with the reader's file in the mini's place."""
+    says, hint = "it passes the mini's own tests", len(exercise.hints)
+    result = partial(CheckResult, says, hint=hint)
+    if left_out := own_tests.why_left_out(exercise):
+        return result(None, f"left out: {left_out}")
+    with ending_once() as may_end, own_tests.running(exercise, path) as tests:
+        may_end()
+        try:
+            failed = tests.wait()
+        except OverTimeError:
+            name = tests.under_way() or "no test had begun"
+            return result(False, f"they were ended when their time was over: {name}")
+        except RuntimeError as error:
+            return result(None, f"left out: {error}")
+    if failed is None:
+        return result(True)
+    where = _where(failed.traceback, exercise.at.file)
+    told = [f"{failed.rule}: {failed.said}", f"{failed.file} {failed.name}", *where]
+    return result(False, "\n".join(told))
+
+
 def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckResult:
     """Run the comparison with the reader's file in the mini's place."""
-    says, command = "it does what upstream does", f"compare {exercise.mini}"
-    result = partial(CheckResult, says, command=command)
+    command = f"compare {exercise.mini} --upstream {exercise.beside}"
+    says, hint = "it does what upstream does", len(exercise.hints)
+    result = partial(CheckResult, says, command=command, hint=hint)
     if not launch.can_fork("gloo"):  # a rank that imports anew has the mini's own
         return result(None, "left out: ranks are not forked on this system")
     install(path)
@@ -136,12 +175,18 @@ def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckRe
 
 def _said(failure: RankFailedError, path: Path) -> str:
     """Return who failed, and where in the reader's file; what called it is ours."""
-    frame = re.compile(rf'File "{re.escape(str(path))}", line (\d+), in (\S+)\n(.*)')
-    where = [
-        f"{path.name}:{line}, in {function}: {code.strip()}"
-        for line, function, code in frame.findall(failure.traceback)
-    ]
+    where = _where(failure.traceback, str(path))
     return "\n".join([failure.said.replace(str(path), path.name), *where])
+
+
+def _where(traceback: str, file: str) -> list[str]:
+    """Return the lines of a file that a traceback names, Python's or pytest's."""
+    frame = rf'{re.escape(file)}(?:", line |:)(\d+)(?:,|:) in (\S+)\n(.*)'
+    name = Path(file).name
+    return [
+        f"{name}:{line}, in {function}: {code.strip()}"
+        for line, function, code in re.findall(frame, traceback)
+    ]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -155,12 +200,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, required=True)
     args = parser.parse_args(argv)
     exercise = find_exercise(read_exercises(), args.mini, args.name)
+    take_over()
 
     def end(signum: int, frame: object) -> None:
         raise OverTimeError
 
     signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, args.limit)
     passed = True
     with args.results.open("w", encoding="utf-8") as results:
 
@@ -170,9 +215,11 @@ def main(argv: list[str] | None = None) -> int:
             os.fsync(results.fileno())
 
         try:
+            signal.setitimer(signal.ITIMER_REAL, args.limit)
             for result in grade(exercise, args.file, args.timeout):
                 write(result)
                 passed &= result.passed is not False
+                signal.setitimer(signal.ITIMER_REAL, args.limit)  # each has as long
         except SignalException as error:
             return 128 + error.sigval
         except OverTimeError:
@@ -182,6 +229,9 @@ def main(argv: list[str] | None = None) -> int:
         except RuntimeError as error:
             print(error, file=sys.stderr)
             return 2
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            Status().clear()
     return 0 if passed else 1
 
 

@@ -35,6 +35,7 @@ _VERDICTS = {True: "yes", False: "NO", None: "?"}
 OWN_CHECKS = (
     "it runs to its end",
     "it comes to its end",
+    "it passes the mini's own tests",
     "it does what upstream does",
 )
 """Of every exercise, beside those that it names."""
@@ -73,10 +74,12 @@ def rebuild(
 ) -> None:
     """Take section NAME of MINI out of a copy, and write it anew in your editor.
 
-    What you write is put into the mini, runs on two ranks, and is measured beside the
-    mini's own lines, check by check; last comes the comparison with upstream. Only the
-    text between the marks counts. Without NAME, or MINI too, lists the sections there
-    are and how far you have come. Exit 0 where no check fails.
+    What you write is put into a copy of the mini, runs on two ranks, and is measured
+    beside the mini's own lines, check by check. Then the mini's own tests run on that
+    copy, and last comes the comparison with upstream. Only the text between the marks
+    counts; what hangs is ended; a check that fails has a hint. Without NAME, or MINI
+    too, lists the sections there are and how far you have come. Exit 0 where no check
+    fails.
 
     \b
     Example:
@@ -241,7 +244,7 @@ def _graded(
             raise
         tell(f"readerkit: {error}", err=True)
         return False
-    there_are = 1 + len(exercise.checks) + (exercise.beside is not None)
+    there_are = 2 + len(exercise.checks) + (exercise.beside is not None)
     passed = sum(result["passed"] is True for result in results)
     unmade = sum(result["passed"] is None for result in results)
     is_solved: bool = passed + unmade == there_are
@@ -263,6 +266,8 @@ def _graded(
         tell(f"{verdict:3}  {says}{command}")
         for line in result["told"].splitlines():
             tell(f"     {line}")
+        if result["hint"]:
+            tell(f"     {say('hint')}: {result['hint']}")
     if is_solved:
         why = "{count} checks pass; what ? stands before cannot be checked here"
         pass_ = Told(why if unmade else "all {count} checks pass", count=passed)
@@ -300,7 +305,7 @@ def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
         file.write_text(text, "utf-8")
         kept = Path(folder) / "results"
         arguments = [exercise.mini, exercise.name, str(file), str(kept)]
-        limits = ["--timeout", f"{timeout:g}", "--limit", f"{8 * timeout + 60:g}"]
+        limits = ["--timeout", f"{timeout:g}", "--limit", f"{20 * timeout + 60:g}"]
         try:
             run_module(
                 "mini_impls.faults.grade",
@@ -312,6 +317,9 @@ def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
                 raise
         rows = kept.read_text("utf-8") if kept.exists() else ""
         results = [json.loads(line) for line in rows.splitlines()]
+    for result in results:
+        helps = result["passed"] is False and result["hint"]
+        result["hint"] = exercise.hints[helps - 1] if helps else ""
     if not results:
         raise ReaderkitError(
             f"{exercise.key}: nothing was graded; what is above says why"

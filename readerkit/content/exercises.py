@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from readerkit.content.kind import Kind
 from readerkit.content.translations import Translation, english_stamp
 from readerkit.model.anchor import Anchor
-from readerkit.model.base import SOME, Id, Model, Name, Text
+from readerkit.model.base import SOME, Id, Model, Name, Problem, Text
 
 
 class ExerciseCheck(Model, frozen=True):
@@ -19,6 +20,8 @@ class ExerciseCheck(Model, frozen=True):
     """What holds once it passes."""
     measures: Annotated[tuple[Text, ...], SOME]
     """Names of what the work measures, which must come out as in the mini."""
+    hint: int = 0
+    """Which of the exercise's hints, from 1, helps where it fails; 0: none does."""
 
 
 class Exercise(Model, frozen=True):
@@ -37,6 +40,13 @@ class Exercise(Model, frozen=True):
     checks: Annotated[tuple[ExerciseCheck, ...], SOME]
     beside: Text | None = None
     """The upstream whose comparison grades the whole at last."""
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield checks that name a hint there is not."""
+        for check in self.checks:
+            if not 0 <= check.hint <= len(self.hints):
+                got = f"hint {check.hint} of '{check.says}'"
+                yield "no such hint", got, f"1 to {len(self.hints)}"
 
     @property
     def key(self) -> str:

@@ -108,6 +108,32 @@ class Frozen(nn.Module):
         return self.above(torch.relu(self.below(x))) + x
 
 
+class ProductAndSum(torch.autograd.Function):
+    """One node that makes two tensors of a weight: it is handed two gradients."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * weight, x + weight
+
+    @staticmethod
+    def backward(ctx, of_product, of_sum):
+        x, weight = ctx.saved_tensors
+        return of_product * weight + of_sum, (of_product * x + of_sum).sum(0)
+
+
+class TwoMade(nn.Module):
+    """A weight whose gradient follows from both outputs of a node."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        product, added = ProductAndSum.apply(x, self.weight)
+        return torch.tanh(product) * added
+
+
 MODULES = {
     "linear": lambda: nn.Linear(6, 4),
     "mlp": lambda: nn.Sequential(nn.Linear(6, 9), nn.GELU(), nn.Linear(9, 6)),
@@ -116,6 +142,7 @@ MODULES = {
     "tied, weight last": lambda: TiedTwice(("first", "second", "weight")),
     "tied, weight between": lambda: TiedTwice(("first", "weight", "second")),
     "two added": TwoAdded,
+    "two made": TwoMade,
     "frozen": Frozen,
     "a view": lambda: nn.Sequential(nn.Linear(6, 6), nn.Unflatten(1, (2, 3))),
     "layer": lambda: model.TransformerLayer(GPTConfig(num_layers=1, **SMALL)),

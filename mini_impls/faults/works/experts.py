@@ -19,10 +19,15 @@ from mini_impls.launch import Rank
 from mini_impls.model import compute_loss, shard_batch
 
 
-def train_experts(rank: Rank) -> dict[str, float]:
-    """Train experts that two groups of ranks share, and all of them in one process."""
+def train_experts(rank: Rank, capacity: float | None = None) -> dict[str, float]:
+    """Train experts that two groups of ranks share, and all of them in one process.
+
+    A capacity is a factor of the even share.
+    """
     w = rank.world_size
-    config = ExpertsConfig(hidden_size=32, moe_ffn_hidden_size=64)
+    config = ExpertsConfig(
+        hidden_size=32, moe_ffn_hidden_size=64, moe_expert_capacity_factor=capacity
+    )
     groups = experts.make_groups(rank.group, ep=2, etp=w // 2)
     gpt, alone = (experts.build_moe_model(config) for _ in range(2))
     experts.expert_parallel(gpt, groups, "alltoall")
@@ -58,4 +63,5 @@ def train_experts(rank: Rank) -> dict[str, float]:
 
 WORKS = {
     "experts": train_experts,
+    "experts, with a capacity": lambda rank: train_experts(rank, 1.0),
 }

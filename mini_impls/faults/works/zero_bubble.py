@@ -14,15 +14,15 @@ from mini_impls.timeline import get_bubble, get_peak_in_flight
 from mini_impls.zero_bubble_backward import stage_backward_input, stage_backward_weight
 
 
-def train_zb_v(rank: Rank) -> dict[str, float]:
-    """Train the stages of a model by ZB-V."""
+def train_by(rank: Rank, schedule: str) -> dict[str, float]:
+    """Train the stages of a model by one of the schedules."""
     p = rank.world_size
-    num_stages = get_num_stages("zb-v", p)
+    num_stages = get_num_stages(schedule, p)
     config = GPTConfig(num_layers=num_stages, hidden_size=32, ffn_hidden_size=64)
     gpt, alone = build_model(config), build_model(config)
-    blocks = zero_bubble_plan.get_blocks("zb-v", p, MICROBATCHES)
+    blocks = zero_bubble_plan.get_blocks(schedule, p, MICROBATCHES)
     plan = zero_bubble_plan.add_send_recv(blocks)[rank.rank]
-    stages = get_stages(gpt, "zb-v", rank)
+    stages = get_stages(gpt, schedule, rank)
     shape = (1, config.max_sequence_length, config.hidden_size)
     executor = zero_bubble.ZeroBubbleExecutor(stages, num_stages, shape, rank.group)
     params = nn.ModuleList(stages.values())
@@ -68,6 +68,7 @@ def split_where_a_weight_is_used_twice(rank: Rank) -> dict[str, float]:
 
 
 WORKS = {
-    "zero_bubble": train_zb_v,
+    "zero_bubble": lambda rank: train_by(rank, "zb-v"),
+    "zero_bubble, ZB-H2": lambda rank: train_by(rank, "zb-h2"),
     "zero_bubble, a weight used twice": split_where_a_weight_is_used_twice,
 }

@@ -8,63 +8,20 @@ import time
 
 import pytest
 
-from readerkit.app.rebuilding import BEGIN, END, Section, read_exercises
+from readerkit.app.rebuilding import (
+    BEGIN,
+    END,
+    Section,
+    find_exercise,
+    read_exercises,
+)
+from readerkit.errors import WrongUseError
 from tests.helpers import ROOT
+from tests.readerkit.commands.wrong_rebuilds import WRONG
 
 pytestmark = pytest.mark.sampled
 
 EXERCISES = {each.key: each for each in read_exercises()}
-
-WRONG = {
-    "ddp/mean": ("self.grad_data *= self.gradient_scaling_factor", "pass"),
-    "ddp/overlap": ("self.start_grad_sync()", "pass"),
-    "ddp/buckets": ("reversed(params)", "params"),
-    "zero/partition": ("rank = sizes.index(min(sizes))", "rank = 0"),
-    "zero/share": ("if owner == rank", "if owner == rank == 0"),
-    "fsdp/gather": ("self.is_unsharded = True", "pass"),
-    "fsdp/scatter": ("dist.ReduceOp.AVG", "dist.ReduceOp.SUM"),
-    "layout/groups": ("if name not in free", "if name in free"),
-    "layout/experts": (
-        "weight = move(self.router.weight, stay, all_reduce, tp)",
-        "weight = self.router.weight",
-    ),
-    "muon/deal": ("loop = ranks + ranks[::-1]", "loop = ranks"),
-    "muon/rows": ("whole[: self.num_rows[p]]", "mine"),
-    "mixed_precision/scale": ("self.hysteresis_tracker <= 0", "True"),
-    "mixed_precision/unscale": ("grad *= inv_scale", "pass"),
-    "fsdp_flat/reduce": ("padded /= self.gradient_predivide_factor", "pass"),
-    "tensor_parallel/row": (
-        "output = reduce_from_tensor_model_parallel_region(output, self.tp_group)",
-        "pass",
-    ),
-    "tensor_parallel/hide": (
-        "handle = dist.all_reduce(grad_input, group=ctx.tp_group, async_op=True)",
-        "handle = dist.all_reduce(grad_input, group=ctx.tp_group, async_op=True)\n"
-        "        handle.wait()",
-    ),
-    "sequence_parallel/back": ("if ctx.partial else", "if not ctx.partial else"),
-    "schedules/one-f-one-b": (
-        "for i in range(num_warmup_microbatches):",
-        "num_warmup_microbatches = total\n"
-        "    num_microbatches_remaining = 0\n"
-        "    for i in range(num_warmup_microbatches):",
-    ),
-    "pipeline/backward": (
-        "self.output_tensors.pop(forward)",
-        "self.output_tensors[forward]",
-    ),
-    "collectives/ring": ("accumulate(mine, received, op)", "mine.copy_(received)"),
-    "recover/validate": ("self.rerun_requested = True", "pass"),
-    "recover/digests": ("if len(set(digests)) > 1:", "if len(set(digests)) > 2:"),
-    "offload/update": ("self._arrive(param)", "pass"),
-    "offload/gather": ("padded.view(column.shape).copy_(column)", "padded.zero_()"),
-    "recompute/again": ("ctx.streams.replay(ctx.rng_states), ", ""),
-    "checkpoint/reads": ("for box in stored[name]", "for box in stored[name][:1]"),
-    "inference/receive": ("context.sequence_len_offset = s", "pass"),
-    "fsdp_state/norm": ("norm_type, dtype", "1.0, dtype"),
-    "inference/cache": ("start = self.sequence_len_offset", "start = 0"),
-}
-"""Something in the mini's own lines, and what makes them wrong."""
 
 
 def run(tmp_path, *words, **env):
@@ -126,13 +83,17 @@ def test_a_wrong_section_fails_at_its_check_and_the_try_is_kept(tmp_path):
     path = tmp_path / "data/rebuild/ddp-mean/ddp.py"
     assert (begun.returncode, f"your copy: {path}" in begun.stdout) == (0, True)
     exercise = EXERCISES["ddp/mean"]
-    write(path, exercise, solution(exercise).replace(*WRONG["ddp/mean"]))
+    write(path, exercise, solution(exercise).replace(*WRONG["ddp/mean"][0]))
     ended = run(tmp_path, "ddp", "mean", "--check")
     assert ended.returncode == 1
     assert "yes  it runs to its end\n" in ended.stdout
     assert "NO   the gradients are those of one process\n" in ended.stdout
     assert "gradient over one process's: 2, in the mini 1" in ended.stdout
-    assert "[1 of 5 checks, 1 try]" in run(tmp_path, "ddp").stdout
+    assert (
+        "     hint: A mean is a sum of terms that were divided before.\n"
+        in ended.stdout
+    )
+    assert "[1 of 6 checks, 1 try]" in run(tmp_path, "ddp").stdout
     shown = subprocess.run(
         [sys.executable, "-m", "readerkit", "progress", "35", "--json"],
         env={**os.environ, "READERKIT_DATA": str(tmp_path / "data")},
@@ -200,7 +161,6 @@ def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, status, says):
     ("words", "status", "says"),
     [
         (["ddp", "nothing"], 2, "unknown exercise of ddp"),
-        (["compression"], 2, "no section of compression is to be rebuilt"),
         (["nonsense"], 2, "nonsense"),
         (["ddp", "--check"], 2, "Missing argument 'NAME'"),
         (["ddp", "mean", "--hint", "--check"], 2, "at a time"),
@@ -213,6 +173,11 @@ def test_a_wrong_question_is_told_and_writes_nothing(tmp_path, words, status, sa
     assert ended.returncode == status
     assert says in ended.stderr
     assert not (tmp_path / "data" / "rebuild").exists()
+
+
+def test_a_mini_without_a_section_names_those_that_have_one():
+    with pytest.raises(WrongUseError, match=r"no section of muon .* one of ddp$"):
+        find_exercise([EXERCISES["ddp/mean"]], "muon", "rows")
 
 
 def test_hints_come_one_by_one_and_the_solution_is_noted(tmp_path):
@@ -248,7 +213,7 @@ def test_what_cannot_be_compared_here_did_not_pass(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", EXERCISES)
-def test_the_minis_own_lines_pass_and_wrong_ones_do_not(tmp_path, real_cache, key):
+def test_the_minis_own_lines_pass(tmp_path, real_cache, key):
     exercise = EXERCISES[key]
     path = tmp_path / exercise.at.file.rpartition("/")[2]
     words = (exercise.mini, exercise.name, "--file", path, "--json", "--timeout", "30")
@@ -256,9 +221,30 @@ def test_the_minis_own_lines_pass_and_wrong_ones_do_not(tmp_path, real_cache, ke
     right = run(tmp_path, *words)
     assert right.returncode == 0, right.stdout + right.stderr
     assert not any("left out" in c["told"] for c in json.loads(right.stdout)["checks"])
-    old, new = WRONG[key]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        pytest.param(key, wrong, id=f"{key} {number}")
+        for key in EXERCISES
+        for number, wrong in enumerate(WRONG[key], 1)
+    ],
+)
+def test_a_wrong_rebuild_is_caught(tmp_path, real_cache, key, wrong):
+    exercise = EXERCISES[key]
+    path = tmp_path / exercise.at.file.rpartition("/")[2]
+    words = (exercise.mini, exercise.name, "--file", path, "--json", "--timeout", "30")
+    old, new = wrong
     assert old in solution(exercise)
     write(path, exercise, solution(exercise).replace(old, new))
-    wrong = run(tmp_path, *words)
-    assert wrong.returncode == 1, wrong.stdout + wrong.stderr
-    assert not json.loads(wrong.stdout)["passed"]
+    ended = run(tmp_path, *words)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    graded = json.loads(ended.stdout)
+    assert not graded["passed"]
+    *before, last = graded["checks"]
+    assert (last["passed"], {each["passed"] for each in before}) in (
+        (False, {True}),
+        (False, set()),  # it did not run
+    )

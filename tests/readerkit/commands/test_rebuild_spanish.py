@@ -75,8 +75,8 @@ def test_what_a_grading_found_is_in_spanish(capsys, monkeypatch):
             ("the ranks stay one model", True, ""),
             ("it does what upstream does", None, "compare ddp"),
         )
-        names = ("says", "passed", "command")
-        return [{"told": "", **dict(zip(names, row, strict=True))} for row in rows]
+        names, rest = ("says", "passed", "command"), {"told": "", "hint": ""}
+        return [{**rest, **dict(zip(names, row, strict=True))} for row in rows]
 
     monkeypatch.setattr(rebuild, "_run", results)
     with pytest.raises(SystemExit) as ended:
@@ -88,6 +88,6 @@ def test_what_a_grading_found_is_in_spanish(capsys, monkeypatch):
         "sí   los ranks siguen siendo un solo modelo",
         "?    hace lo que hace el original: compare ddp",
         "",
-        "2 de 5 comprobaciones; una pista: readerkit rebuild ddp mean --hint",
+        "2 de 6 comprobaciones; una pista: readerkit rebuild ddp mean --hint",
     ]
-    assert "2 de 5 comprobaciones, 1 intento" in said(capsys, "ddp")
+    assert "2 de 6 comprobaciones, 1 intento" in said(capsys, "ddp")
