@@ -18,7 +18,7 @@ from mini_impls import launch
 from mini_impls.failures import RankFailedError
 from mini_impls.launch import Rank
 from mini_impls.limits import MOST_STEPS, Options, complain
-from mini_impls.machine import INSIST, check_room
+from mini_impls.machine import INSIST, check_room, usable_cores
 from readerkit.errors import ReaderkitError
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import blob_id, write_atomically
@@ -34,10 +34,16 @@ def main(
     module: Any,
     measure: Callable[[argparse.Namespace], dict[str, Any]],
     argv: list[str] | None = None,
+    *,
+    world: int = 2,
 ) -> int:
-    """Parse, measure, write the result; return the exit status."""
+    """Parse, measure, write the result; return the exit status.
+
+    `world` is how many ranks there are at most where nobody says.
+    """
     parser = Options(written("lab", lab, "--run"), description)
-    parser.add_argument("--world", type=int, default=2, help="most ranks (default 2)")
+    most = f"most ranks (default {world})"
+    parser.add_argument("--world", type=int, default=world, help=most)
     parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
     parser.add_argument("--rounds", type=int, default=9, help="times each is measured")
     parser.add_argument("--timeout", type=float, default=60.0, help="of a collective")
@@ -103,7 +109,7 @@ def environment(backend: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "backend": backend,
         "device": torch.cuda.get_device_name(0) if on_gpu else platform.machine(),
-        "devices": torch.cuda.device_count() if on_gpu else os.cpu_count(),
+        "devices": torch.cuda.device_count() if on_gpu else usable_cores(),
         "load_average": round(os.getloadavg()[0], 2),
     }
 

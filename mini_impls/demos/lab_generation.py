@@ -1,4 +1,4 @@
-"""Lab 02: generation on one rank and on more: milliseconds a token, by width."""
+"""Lab 02: generation on 1, 2 and 4 ranks: milliseconds a token, by width."""
 
 import argparse
 import statistics
@@ -18,6 +18,7 @@ from mini_impls.weights import get_digests, load_weights, save_weights
 HIDDEN_SIZES = (128, 256, 512, 1024)
 PROMPT_LENGTH = 8
 NUM_TOKENS = 16
+WORLDS = (1, 2, 4)
 
 
 def get_config(hidden_size: int) -> GPTConfig:
@@ -29,6 +30,11 @@ def get_config(hidden_size: int) -> GPTConfig:
         num_query_groups=hidden_size // 32,
         ffn_hidden_size=4 * hidden_size,
     )
+
+
+def worlds_up_to(world_size: int) -> list[int]:
+    """Return the points of the curve: those of it that are less, and the last."""
+    return [*(world for world in WORLDS if world < world_size), world_size]
 
 
 def on_rank(
@@ -81,14 +87,16 @@ def on_rank(
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
     """Return the numbers of this lab."""
+    worlds = worlds_up_to(args.world)
     for hidden_size in HIDDEN_SIZES:
-        inference.check_sizes(get_config(hidden_size), args.world)
+        for world_size in worlds:
+            inference.check_sizes(get_config(hidden_size), world_size)
     digests, rows = {}, []
     with tempfile.TemporaryDirectory(prefix="mini-impls-lab-") as folder:
         for hidden_size in HIDDEN_SIZES:
             gpt = model.build_model(get_config(hidden_size))
             digests[hidden_size] = save_weights(gpt, _path(folder, hidden_size))
-        for world_size in (1, args.world):
+        for world_size in worlds:
             ranks = lab.run(args, world_size, on_rank, folder, digests)
             for row, *others in zip(*ranks, strict=True):
                 arrived = [row["arrived"], *(other["arrived"] for other in others)]
@@ -109,13 +117,13 @@ def _digest(digests: dict[str, str]) -> dict[str, str]:
 
 
 DESCRIPTION = (
-    "Generation on one rank and on --world ranks: latency a token, at four widths."
+    "Generation on 1, 2 and 4 ranks, up to --world: latency a token, at four widths."
 )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and write the result; return the exit status."""
-    return lab.main("02", DESCRIPTION, inference, measure, argv)
+    return lab.main("02", DESCRIPTION, inference, measure, argv, world=WORLDS[-1])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from readerkit.content.strict_yaml import parse_yaml
 from readerkit.errors import ReaderkitError
 from readerkit.labs import measured, results
 from readerkit.labs.budget import check_budget, read_hand_in
+from readerkit.labs.generation_curve import check_generation
 from readerkit.labs.lab import ChecklistItem, Lab
 from readerkit.labs.reading import READINGS, belongs, check_reading
 from readerkit.labs.results import Result
@@ -72,7 +73,7 @@ def _check_measured(chosen: Lab, path: Path, library: Library) -> list[Checklist
         items = measured.check_ddp(found)
     elif chosen.id == "02":
         found = results.read_result(results.GenerationResult, chosen.id, path)
-        items = measured.check_generation(found)
+        items = check_generation(found)
     else:
         found = results.read_result(results.FsdpResult, chosen.id, path)
         items = measured.check_fsdp(found)

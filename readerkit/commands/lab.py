@@ -134,6 +134,8 @@ def measure(chosen: Lab, folder: Path, options: tuple[str, ...]) -> None:
             keep_guesses(path, guesses)
         if chosen.id == "01":
             _show_steps(path, guesses)
+        if chosen.id == "02":
+            _show_curve(path)
         check_it = typed("lab", chosen.id, "--check")
         click.echo(f"{path}: check it with {check_it}")
 
@@ -202,6 +204,19 @@ def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
         rows,
     )
     write_atomically(path.with_suffix(".svg"), svg.encode())
+
+
+def _show_curve(path: Path) -> None:
+    """Print what a token takes on each number of ranks."""
+    from readerkit.labs.generation_curve import curves, tell_crowding
+    from readerkit.labs.results import GenerationResult, read_result
+    from readerkit.render.lab_figures import print_curves
+    from readerkit.render.note_view import console
+
+    result = read_result(GenerationResult, "02", path)
+    print_curves(curves(result), console())
+    if crowding := tell_crowding(result):
+        tell(f"{crowding}.")
 
 
 def _demand_attempt(chosen: Lab, folder: Path, book: Path | None) -> None:

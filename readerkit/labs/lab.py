@@ -53,7 +53,7 @@ LABS = {
         ),
         Lab(
             "02",
-            "a token on two ranks",
+            "a token on one, two and four ranks",
             "35-lab-02.json",
             "mini_impls.demos.lab_generation",
             has_task=True,

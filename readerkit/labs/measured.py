@@ -1,4 +1,4 @@
-"""What the results of labs 01, 02 and 04 must show; every figure computed anew."""
+"""What the results of labs 01 and 04 must show; every figure computed anew."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from readerkit.labs.results import (
     DdpStep,
     FsdpResult,
     FsdpStep,
-    GenerationResult,
-    MeasuredGeneration,
     Result,
 )
 from readerkit.model.freshness import MadeFrom, outdated, tell
@@ -126,76 +124,6 @@ def _scaling(one: DdpStep, many: DdpStep) -> str:
         f"{speed_up:.2f}x the sequences a second, "
         f"{share:.0%} of the step is all-reduce"
     )
-
-
-# --- lab 02 ---
-
-
-def check_generation(result: GenerationResult) -> list[ChecklistItem]:
-    """Return the checklist of lab 02 for a result."""
-    rows = result.curve
-    weights = sum(len(each) for row in rows for each in row.arrived)
-    whole = bool(rows) and all(
-        len(row.arrived) == row.world_size
-        and all(
-            dict(got) == dict(result.sent.get(str(row.hidden_size), {}))
-            for got in row.arrived
-        )
-        and row.arrived[0]
-        for row in rows
-    )
-    pairs = _generation_pairs(result)
-    same = bool(pairs) and all(one.tokens == many.tokens for one, many in pairs)
-    ratios = [
-        (one, many, one.token_s / many.token_s) for one, many in pairs if many.token_s
-    ]
-    curve = "; ".join(
-        f"width {many.hidden_size}: {format_seconds(one.token_s)} -> "
-        f"{format_seconds(many.token_s)} a token, {ratio:.2f}x"
-        for one, many, ratio in ratios
-    )
-    return [
-        ChecklistItem.of(
-            "two ranks or more ran",
-            result.world_size >= 2,
-            f"{result.world_size} ranks",
-        ),
-        ChecklistItem.of(
-            "every weight arrived as it left",
-            whole,
-            f"{weights} digests, before and after the process boundary",
-        ),
-        ChecklistItem.of(
-            "more ranks generate the same tokens",
-            same,
-            f"{len(pairs)} widths, {len(rows[0].tokens) if rows else 0} tokens each",
-        ),
-        ChecklistItem.of(
-            "latency a token and its curve",
-            len(ratios) >= 3,
-            curve + _verdict([ratio for *_, ratio in ratios]),
-        ),
-    ]
-
-
-def _generation_pairs(
-    result: GenerationResult,
-) -> list[tuple[MeasuredGeneration, MeasuredGeneration]]:
-    alone = {row.hidden_size: row for row in result.curve if row.world_size == 1}
-    return [
-        (alone[row.hidden_size], row)
-        for row in result.curve
-        if row.world_size == result.world_size and row.hidden_size in alone
-    ]
-
-
-def _verdict(ratios: list[float]) -> str:
-    if not ratios:
-        return ""
-    slower = sum(ratio < 1 for ratio in ratios)
-    if slower == len(ratios):
-        return " (a slowdown at every width)"
-    return f" (a slowdown at {slower} of {len(ratios)} widths)"
 
 
 # --- lab 04 ---

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from readerkit.labs.answers import Answer
-from readerkit.wording.numbers import format_digits
+from readerkit.labs.generation_curve import WidthCurve
+from readerkit.wording.numbers import format_digits, format_seconds
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 640, 150, 90, 46
 _BAR, _GAP = 18, 14
@@ -104,6 +105,23 @@ def print_answers(answers: Sequence[Answer], screen: Console) -> None:
         if len(columns) == 3:
             cells.insert(0, "-" if answer.guess is None else times(answer.guess))
         table.add_row(answer.question, *cells)
+    screen.print(table)
+
+
+def print_curves(curves: Sequence[WidthCurve], screen: Console) -> None:
+    """Print, of each width, a token on one rank and how many times as quick on more."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("width", "ranks", "a token", "of it all-reduces", "as quick"):
+        table.add_column(name, justify="right")
+    for curve in curves:
+        for row in (curve.alone, *curve.on_more):
+            table.add_row(
+                f"{curve.hidden_size:,}",
+                f"{row.world_size}",
+                format_seconds(row.token_s),
+                format_seconds(row.all_reduces_s) if row.world_size > 1 else "-",
+                times(curve.speed_up(row)),
+            )
     screen.print(table)
 
 

@@ -176,7 +176,9 @@ def test_from_a_lab_to_its_mini_side_by_side_and_estimate(site, open_page):
     for name in ("ddp.py", "Data parallelism in buckets", "What a step sends"):
         expect(akin.get_by_role("link", name=name)).to_be_visible()
     way = page.get_by_role("navigation", name="On the way")
-    way.get_by_role("link", name="Next Lab 02: a token on two ranks").click()
+    way.get_by_role(
+        "link", name="Next Lab 02: a token on one, two and four ranks"
+    ).click()
     page.wait_for_url("**/labs/02.html")
     page.get_by_role("link", name="Previous Lab 01").click()
     page.wait_for_url("**/labs/01.html")

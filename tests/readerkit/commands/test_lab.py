@@ -183,6 +183,12 @@ ALTERED = [
     ("02", "a rank did not look", lambda d: d["curve"][-1]["arrived"].pop(), "arrived"),
     ("02", "other text", set_in("curve", -1, "tokens", 9, 0), "same tokens"),
     ("02", "no curve", lambda d: d["curve"].__delitem__(slice(2, None)), "latency"),
+    (
+        "02",
+        "no two ranks",
+        lambda d: d.update(curve=[r for r in d["curve"] if r["world_size"] != 2]),
+        "latency",
+    ),
     ("04", "a world missing", lambda d: d["steps"].__delitem__(slice(0, 3)), "1 to N"),
     (
         "04",
@@ -213,6 +219,60 @@ def test_an_altered_result_is_noticed(measure, tmp_path, capsys, lab, change, li
     code, states = check(capsys, lab, folder)
     [state] = [state for what, state in states.items() if line in what]
     assert (code, state) == (1, "not met")
+
+
+def of_two_ranks(data: Any) -> None:
+    """Make of a result what the lab wrote when it ended at two ranks."""
+    data["world_size"] = 2
+    data["curve"] = [row for row in data["curve"] if row["world_size"] <= 2]
+
+
+def test_a_result_of_two_ranks_is_a_part_of_the_curve(measure, tmp_path, capsys):
+    folder = altered("02", measure("02"), tmp_path, of_two_ranks)
+    code, states = check(capsys, "02", folder)
+    latency = "latency a token on 1, 2 and 4 ranks, and its curve"
+    missing = [what for what, state in states.items() if state == "not met"]
+    assert (code, missing) == (1, [latency])
+    shown = run(capsys, "lab", "02", "--check", "--json", "--folder", str(folder))
+    [said] = [
+        item["evidence"]
+        for item in json.loads(shown.out)["items"]
+        if item["what"] == latency
+    ]
+    assert said.startswith(
+        "nothing on 4 ranks: readerkit lab 02 --run measures the whole curve; width 128"
+    )
+    assert "x on 2" in said
+
+
+def test_on_two_gpus_two_ranks_are_the_whole_curve(measure, tmp_path, capsys):
+    def on_gpus(data: Any) -> None:
+        of_two_ranks(data)
+        data["environment"].update(backend="nccl", devices=2)
+
+    folder = altered("02", measure("02"), tmp_path, on_gpus)
+    code, states = check(capsys, "02", folder)
+    assert states["latency a token on 1 and 2 ranks, and its curve"] == "met"
+    assert code == 0
+
+
+def test_lab_02_prints_the_curve_and_what_fewer_cores_mean(measure, tmp_path, capsys):
+    printed = (measure("02") / "printed").read_text()
+    result = json.loads((measure("02") / "35-lab-02.json").read_text())
+    assert {row["world_size"] for row in result["curve"]} == {1, 2, 4}
+    for width in (128, 1024):
+        one, _, four = (
+            row["token_s"] for row in result["curve"] if row["hidden_size"] == width
+        )
+        quick = re.escape(times(one / four))
+        assert re.search(rf"^ *{width:,} +4 .* +{quick}$", printed, re.MULTILINE)
+    cores = result["environment"]["devices"]
+    said = f"4 ranks shared {cores} core"
+    assert (said in printed) == (cores < 4)
+    folder = altered("02", measure("02"), tmp_path, set_in("environment", "devices", 4))
+    shown = run(capsys, "lab", "02", "--check", "--folder", str(folder))
+    assert shown.code == 0
+    assert "ranks shared" not in shown.out
 
 
 @pytest.mark.parametrize(
