@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from readerkit.system.output import OutputError
+
 FELT = re.compile(
     r"closed by (remote )?peer|reset by peer|gloo.*(broken pipe|socket closed)", re.I
 )
@@ -66,6 +68,7 @@ def write_report(run_dir: Path, rank: int, error: BaseException) -> None:
         "error": traceback.format_exception_only(error)[-1].strip(),
         "traceback": "".join(traceback.format_exception(error)),
         "is_full": isinstance(error, OSError) and error.errno in FULL,
+        "is_output": isinstance(error, OutputError),
     }
     aside = run_dir / f"{rank}.part"
     aside.write_text(json.dumps(report))
@@ -101,6 +104,8 @@ def explain(
         key=lambda r: (is_felt(reports[r]["error"]), reports[r]["time"]),
     )
     error = reports[first]["error"]
+    if reports[first]["is_output"]:  # nor is a rank
+        return RankFailedError(error.partition(": ")[2])
     timed_out = "timed out" in error.lower()
     lines, missing = [f"rank {first} failed first: {error}"], set[int]()
     if timed_out or is_felt(error):

@@ -49,8 +49,9 @@ from mini_impls.run_trace import check_target
 from mini_impls.run_wrapped import Traced, Watched
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.garbage import kept
-from readerkit.system.output import printing
+from readerkit.system.output import OutputError, printing
 from readerkit.system.status import Status, take_over
+from readerkit.wording.fold import fitting
 from readerkit.wording.numbers import counted
 
 GRACE_S = 1.0
@@ -105,10 +106,14 @@ class Rank:
 
     def _print(self, text: str) -> None:
         self.status.clear()
-        # Nobody may read on, as after `| head`; the work goes on.
-        with printing():
-            print(text, flush=True)
+        tell(text)
         self.status.draw_again()
+
+
+def tell(text: str) -> None:
+    """Print, with words that stay whole on a terminal; go on where nobody reads on."""
+    with printing():
+        print(fitting(text, sys.stdout), flush=True)
 
 
 # --- 2. inside a rank ---
@@ -411,5 +416,8 @@ def main(
         return complain_once(parser.prog, error)
     except SignalException as error:
         return 128 + error.sigval
-    join(work, (args,), backend=args.backend, timeout_s=args.timeout)
+    try:
+        join(work, (args,), backend=args.backend, timeout_s=args.timeout)
+    except OutputError as error:
+        return complain(parser.prog, error)
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from readerkit.errors import WrongUseError
+from readerkit.system.output import OutputError, printing
 from readerkit.wording.fold import fitting
 
 LONGEST_S = 365 * 24 * 3600.0
@@ -57,6 +58,14 @@ class Options(argparse.ArgumentParser):
         if world_size is not None and world_size < 1:
             self.error(f"--world {world_size} is below 1")
         return given
+
+    def print_help(self, file: Any = None) -> None:
+        """Print it, or end where it cannot be written."""
+        try:
+            with printing():
+                print(self.format_help(), end="", file=file)
+        except OutputError as error:
+            self.exit(complain(self.prog, error))
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with what was typed, and end."""

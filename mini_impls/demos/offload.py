@@ -38,13 +38,16 @@ WAYS = {"to host": "to the CPU", "to device": "from the CPU"}
 """The mini's names of the two ways, and the estimate's."""
 
 
-def estimated(config: GPTConfig, world_size: int, what: str) -> dict[str, int]:
-    """Return the bytes of each way in one step of a rank, by the estimates."""
+def estimated(config: GPTConfig, world_size: int, what: str) -> dict[str, float]:
+    """Return the bytes of each way in one step of a rank, by the estimates.
+
+    A rank's share of all weights, which rows need not divide into.
+    """
     stage = 3 if what == "states-cpu" else 1
     layout = Layout(dp=world_size, zero=stage, offload=what, sequence_parallel=False)
     shape, kept = shape_of(config), precision("fp32-16")
     each = {m.way: m.bytes for m in offload_traffic(shape, layout, kept)}
-    return {way: int(each[theirs]) for way, theirs in WAYS.items()}
+    return {way: float(each[theirs]) for way, theirs in WAYS.items()}
 
 
 def unit_names(gpt: GPT) -> list[str]:
@@ -52,12 +55,12 @@ def unit_names(gpt: GPT) -> list[str]:
     return ["", *(f"layers.{i}" for i in range(len(gpt.layers)))]
 
 
-def padding(gpt: GPT, world_size: int) -> int:
-    """Return the bytes of the rows that are added on one rank."""
+def padding(gpt: GPT, world_size: int) -> float:
+    """Return the bytes of the rows that are added, a rank's share of them."""
     params = list(gpt.parameters())
     rows = [-(-len(p) // world_size) * world_size for p in params]
     pairs = zip(params, rows, strict=True)
-    return sum(c * (p.nbytes // len(p)) - p.nbytes for p, c in pairs) // world_size
+    return sum(c * (p.nbytes // len(p)) - p.nbytes for p, c in pairs) / world_size
 
 
 # --- 1. what is done in a step ---
@@ -203,7 +206,7 @@ def say_moved(
         due["to device"] += 2 * added
     for way, bytes_due in due.items():
         moved = link.moved[way] // steps
-        rank.say(f"{way}: {moved:,} bytes (formula {bytes_due:,}) a step")
+        rank.say(f"{way}: {moved:,} bytes (formula {round(bytes_due):,}) a step")
 
 
 def expected(config: GPTConfig, rank: launch.Rank, what: str) -> Expected:

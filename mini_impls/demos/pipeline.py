@@ -1,6 +1,7 @@
 """A pipeline and its schedule, beside one process."""
 
 import argparse
+import sys
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ from mini_impls.pipeline_stages import check_sizes, split_model
 from mini_impls.schedules import get_orders
 from mini_impls.timeline import add_send_recv, draw, get_peak_in_flight, get_timeline
 from mini_impls.traffic import CollectiveCounter
+from readerkit.wording.grid_blocks import fitting_grid
 
 
 def config_of(args: argparse.Namespace) -> GPTConfig:
@@ -56,7 +58,8 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
             chunks=args.chunks,
         )
     )
-    rank.say(draw(get_timeline(orders), rank.world_size))
+    grid = draw(get_timeline(orders), rank.world_size)
+    rank.say(fitting_grid(grid, sys.stdout))
     names = [f"{stage}: {len(s.layers)} layers" for stage, s in stages.items()]
     params = nn.ModuleList(stages.values())
     held = sum(param.numel() for param in params.parameters())

@@ -120,14 +120,16 @@ def work(worker: Worker, root: Path, steps: int, rows: int) -> None:
     except RuntimeError as error:
         if not is_felt(str(error)):
             raise
-        print(f"[rank {rank.rank}] waited for a worker that is gone: it ends, too")
+        launch.tell(
+            f"[rank {rank.rank}] waited for a worker that is gone: it ends, too"
+        )
         sys.exit(1)
     dist.destroy_process_group()
 
 
 def run_elastic(args: argparse.Namespace) -> None:
     """Run the workers to their end, whatever happens to them; say how often."""
-    print("--- a worker dies, later a node comes", flush=True)
+    launch.tell("--- a worker dies, later a node comes")
     with tempfile.TemporaryDirectory(prefix="recover-") as name:
         root = Path(name)
         for folder in ("nodes", "saved"):
@@ -146,10 +148,9 @@ def run_elastic(args: argparse.Namespace) -> None:
             start_method="fork" if forks else "spawn",
         )
         result = ElasticAgent(spec).run()
-    print(
+    launch.tell(
         f"{result.state.value}: {result.rendezvous} starts, of which {result.restarts} "
-        "for a worker that died",
-        flush=True,
+        "for a worker that died"
     )
 
 

@@ -16,8 +16,8 @@ from mini_impls.timeline import (
     get_timeline,
 )
 from readerkit.system.output import OutputError, printing
-from readerkit.wording.fold import fitting, screen_columns
-from readerkit.wording.grid_blocks import in_blocks
+from readerkit.wording.fold import fitting
+from readerkit.wording.grid_blocks import fitting_grid
 
 MOST_FORWARDS = 100_000
 """Of all ranks together: some seconds of counting, and lines that nobody reads."""
@@ -73,9 +73,7 @@ def describe(
     ideal, total = get_bubble(timeline, world_size)
     closed, formula = get_closed_bubble(schedule, *sizes, backward_cost=backward_cost)
     held = " ".join(str(get_peak_in_flight(order)) for order in orders)
-    grid = draw(timeline, world_size)
-    if sys.stdout.isatty():
-        grid = in_blocks(grid, screen_columns())
+    grid = fitting_grid(draw(timeline, world_size), sys.stdout)
     return f"""{grid}
   bubble of ideal time {float(ideal):.2%}, {formula} = {float(closed):.2%}
   bubble of all time   {float(total):.2%}

@@ -13,7 +13,7 @@ from readerkit.commands.options import json_option, written_file
 from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
 from readerkit.terminal.as_json import print_json
-from readerkit.wording.fold import screen_columns
+from readerkit.wording.grid_blocks import fitting_grid
 
 if TYPE_CHECKING:
     from readerkit.estimate.pipeline import Pipeline
@@ -92,16 +92,11 @@ def bubble(
         return
     below = [f"wrote {svg}: {chosen[0].schedule}"] if svg else []
     below += [f"not shown: {reason}" for reason in left_out]
-    below += [f"{name}\n{_fitting(text)}" for name, text in drawn.items()]
+    below += [
+        f"{name}\n{fitting_grid(text, sys.stdout)}" for name, text in drawn.items()
+    ]
     told = "".join(f"\n{each}\n" for each in below)
     show(estimates, as_json=False, brief=brief, below=told)
-
-
-def _fitting(grid: str) -> str:
-    """Return a grid as wide as the terminal; what is no terminal takes it whole."""
-    from readerkit.wording.grid_blocks import in_blocks
-
-    return in_blocks(grid, screen_columns()) if sys.stdout.isatty() else grid
 
 
 def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:

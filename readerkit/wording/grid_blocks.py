@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 from math import gcd
+from typing import TextIO
+
+from readerkit.wording.fold import screen_columns
+
+
+def fitting_grid(grid: str, stream: TextIO) -> str:
+    """Return a grid as wide as the terminal that a stream is; others take it whole."""
+    return in_blocks(grid, screen_columns(stream)) if stream.isatty() else grid
 
 
 def in_blocks(grid: str, width: int) -> str:

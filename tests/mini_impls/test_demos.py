@@ -16,6 +16,7 @@ import pytest
 from mini_impls.demos import collectives as demo_collectives
 from mini_impls.recorder import MOST_STEPS, Recorder, written_bytes
 from tests.helpers import ROOT
+from tests.terminals import Terminal
 
 pytestmark = pytest.mark.sampled
 
@@ -178,6 +179,13 @@ def test_a_demo_ends_where_one_process_ends(pool, name):
     assert losses(texts[0])[-1] < losses(texts[0])[0]
 
 
+@pytest.mark.parametrize("name", ["offload", "zero", "fsdp", "fsdp_flat", "ddp"])
+def test_what_three_ranks_move_is_the_formula_where_rows_do_not_divide(pool3, name):
+    for text in pool3.run(run_demo, name, OPTIONS[name]):
+        assert all(sent == formula for sent, formula in formulas(text))
+        assert all(difference < 1e-4 for difference in differences(text))
+
+
 @pytest.mark.parametrize("name", ["sequence_parallel", "tensor_parallel"])
 def test_a_demo_holds_what_was_sent_against_the_formula(pool2, name):
     text = pool2.run(run_demo, name, {})[0]
@@ -256,6 +264,21 @@ def fail_in_a_step(rank, folder):
 def test_a_demo_that_fails_leaves_no_files(pool2, tmp_path):
     # The first rank made the folder, and takes it away.
     assert pool2.run(fail_in_a_step, tmp_path)[0] == []
+
+
+@pytest.mark.parametrize("name", ["pipeline", "offload", "zero", "fsdp", "recover"])
+def test_words_of_a_demo_stay_whole_on_a_narrow_terminal(name):
+    more = "--microbatches 8" if name == "pipeline" else ""
+    run = f"{sys.executable} -m mini_impls.{name} --steps 3 {more} 2> /dev/null"
+    with Terminal("sh", "-c", run, columns=40, cwd=ROOT) as terminal:
+        assert terminal.close() == 0
+    lines = terminal.shown.splitlines()
+    assert any(len(line) > 30 for line in lines)
+    assert [line for line in lines if len(line) > 40 and " " in line.strip()] == []
+    if name == "pipeline":  # what stands above another step stays there
+        drawn = [line.partition(" | ") for line in lines if line.startswith("rank")]
+        assert [head for head, *_ in drawn] == ["rank 0", "rank 1"] * 2
+        assert [cells.split()[0] for *_, cells in drawn] == ["F0", ".", "F5", "B4"]
 
 
 @pytest.mark.slow

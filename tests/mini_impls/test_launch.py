@@ -252,6 +252,36 @@ def test_a_disk_that_takes_no_more_is_the_fault_of_no_line(tmp_path, number, is_
     assert ("\n" not in said) == is_full
 
 
+DEMO = f"{sys.executable} -m mini_impls.tensor_parallel --steps 1"
+
+
+def shell(script, **more):
+    """Return how a line of shell ended, run from the repository."""
+    return subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, cwd=ROOT, **more
+    )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        DEMO,
+        f"{DEMO} --help",
+        f"{sys.executable} -m torch.distributed.run --nproc-per-node 1 "
+        "-m mini_impls.tensor_parallel --steps 1",
+    ],
+    ids=["ranks", "help", "torchrun"],
+)
+def test_an_output_that_takes_no_more_is_one_message(run):
+    ended = shell(f"{run} > /dev/full")
+    assert ended.returncode == 1
+    told = [line for line in ended.stderr.splitlines() if "mini_impls." in line]
+    full = os.strerror(errno.ENOSPC)
+    name = "python -m mini_impls.tensor_parallel"
+    assert told[0] == f"{name}: cannot write the output: {full}"
+    assert "torch" in run or ended.stderr.splitlines() == told
+
+
 def test_a_rank_that_lost_one_that_had_returned_has_waited_in_vain(tmp_path):
     failures.write_report(tmp_path, 0, RuntimeError("Connection closed by peer"))
     (tmp_path / "1.done").touch()
