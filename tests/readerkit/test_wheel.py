@@ -112,6 +112,38 @@ def test_version_runs_from_any_directory(installed, elsewhere):
     assert done.stdout.startswith("readerkit, version ")
 
 
+def test_a_rebuilt_section_is_graded_without_the_tests_that_no_wheel_has(
+    wheel, tmp_path
+):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+
+    def rebuild(*words):
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "readerkit", "rebuild", *words],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    shown = rebuild("fsdp_state", "norm", "--solution").stdout.splitlines()
+    assert rebuild("fsdp_state", "norm").returncode == 0
+    [copy] = (tmp_path / "data").rglob("fsdp_state.py")
+    lines = copy.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if "NotImplementedError" in line)
+    copy.write_text("\n".join([*lines[:at], *shown[1:], *lines[at + 1 :], ""]))
+    graded = rebuild("fsdp_state", "norm", "--check")
+    assert graded.returncode == 0, graded.stdout + graded.stderr
+    said = " ".join(graded.stdout.split())
+    assert (
+        "? it passes the mini's own tests left out: the tests are in readerkit's "
+        "repository, and this is no clone of it" in said
+    )
+    assert "what ? stands before cannot be checked here" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
