@@ -42,6 +42,35 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """What a rank reached on this machine before the run, while all did the same."""
+
+    ranks: int
+    rows: int
+    train_s: float
+    """Of a training step of the default model on so many sequences, alone."""
+    call_s: float
+    """Of an all-reduce of one number."""
+    large_bytes: int
+    large_s: float
+    """Of an all-reduce of so many bytes."""
+    resident_bytes: int | None
+    """Of the process, with the model of that step; None where nobody counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What the estimates make of one step of one rank on a machine of these rates."""
+
+    exposed_s: float
+    """Communication that compute does not hide, and the bubble."""
+    step_s: float | None
+    """None where nobody says what a step computes."""
+    rates: str
+    """They, as people read them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Expected:
     """What the estimates say of one step of one rank."""
 
@@ -53,6 +82,16 @@ class Expected:
     """Model FLOPs of this rank's part."""
     idle: float | None = None
     """Share of a step in which a rank of a pipeline has nothing to do."""
+    peak_bytes: float | None = None
+    """States, activations, and what is gathered for a while."""
+    compute_s: float | None = None
+    """Where the time of computing is set, as by a sleep."""
+    axis: str = "tp"
+    """Of the traffic, as the estimates call it."""
+
+    def at(self, rates: Rates, calls: float) -> Predicted | None:
+        """Return what a step of so many calls comes to; None where nothing tells."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +113,8 @@ class RankTrace:
     """Of each part."""
     product_flops_per_s: float
     """What a matrix product alone reached in this process."""
+    rates: Rates | None = None
+    """None where nobody measured them."""
 
 
 @dataclass
@@ -91,6 +132,7 @@ class Recorder:
     part: str = ""
     """The name of the present one; empty where there is one alone."""
     expected: dict[str, Expected] = field(default_factory=dict)
+    rates: Rates | None = None
     _profile: Any = None
     _steps: Counter[str] = field(default_factory=Counter)
     _tokens: int = 0
@@ -175,6 +217,7 @@ class Recorder:
             self._written,
             self.expected,
             measure_products(device),
+            self.rates,
         )
 
     def _stop(self) -> None:

@@ -11,11 +11,20 @@ Leaves out:
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from mini_impls.recorder import ALONE, LATER, STEP, WAIT, Expected, RankTrace
+from mini_impls.recorder import (
+    ALONE,
+    LATER,
+    STEP,
+    WAIT,
+    Expected,
+    Predicted,
+    RankTrace,
+    Rates,
+)
 
 Span = tuple[float, float]
 """Start and end, in microseconds."""
@@ -236,6 +245,10 @@ class RankSummary:
     expected: dict[str, Expected]
     product_flops_per_s: float
     """What a matrix product alone reached."""
+    rates: Rates | None = None
+    """None where nobody measured them."""
+    predicted: dict[str, Predicted] = field(default_factory=dict)
+    """Of the parts of which the estimates make something at these rates."""
 
 
 def summarize(trace: RankTrace) -> RankSummary:
@@ -243,7 +256,30 @@ def summarize(trace: RankTrace) -> RankSummary:
     recorded = RecordedRank(trace)
     parts = dict.fromkeys(map(part_of, recorded.steps))
     found = {part: _metrics(recorded, part) for part in parts}
-    return RankSummary(trace.rank, found, trace.expected, trace.product_flops_per_s)
+    return RankSummary(
+        trace.rank,
+        found,
+        trace.expected,
+        trace.product_flops_per_s,
+        trace.rates,
+        predict(found, trace.expected, trace.rates),
+    )
+
+
+def predict(
+    parts: Mapping[str, RankMetrics],
+    expected: Mapping[str, Expected],
+    rates: Rates | None,
+) -> dict[str, Predicted]:
+    """Return what the estimates make of each part, with the calls that it makes."""
+    if rates is None:
+        return {}
+    each = {
+        part: expected[part].at(rates, of.calls)
+        for part, of in parts.items()
+        if part in expected
+    }
+    return {part: made for part, made in each.items() if made is not None}
 
 
 def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:

@@ -1,6 +1,6 @@
 """Where the time of a step goes, as a table: a row for each rank, and one for all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mini_impls.recorder import Expected
@@ -34,6 +34,7 @@ def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
             rows.append(_row_of_all([of[part] for of in found]))
         told = [i for i in range(len(_HEADS)) if any(row[i] for row in rows[1:])]
         beside = [line for each in ranks for line in _beside_estimate(each, part)]
+        beside += _beside_model(ranks, part)
         columns = [tuple(row[i] for i in told) for row in rows]
         tables.append(PartTable(part, columns, beside))
     return tables
@@ -96,9 +97,12 @@ def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
         speed = f"{summary.product_flops_per_s / 1e9:.3g} GFLOP/s of a product alone"
         text = f"computing {format_seconds(of.computing_s)}, {format_seconds(due)} at"
         said.append(f"{text} {speed} ({_ratio(of.computing_s, due)})")
+    peak = (expected.peak_bytes, "of states and activations")
+    if expected.peak_bytes is None:
+        peak = (expected.held_bytes, "of states alone")
     pairs = (
         ("sent", of.sent_bytes, expected.sent_bytes, "by formula"),
-        ("peak", of.peak_bytes, expected.held_bytes, "of states alone"),
+        ("peak", of.peak_bytes, *peak),
     )
     for what, measured, foreseen, how in pairs:
         if foreseen and measured is not None:
@@ -111,6 +115,58 @@ def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
         said.append(text + ratio)
     if said:
         yield f"rank {of.rank} beside the estimate: " + "; ".join(said)
+
+
+def _beside_model(ranks: Sequence[RankSummary], part: str) -> Iterable[str]:
+    """Say what was measured beside the estimates' sum at this machine's rates."""
+    if not all(part in each.predicted for each in ranks):
+        return
+    for each in ranks:
+        said = _of_model([each], part, len(ranks))
+        yield f"rank {each.rank} beside the model: {said}"
+    if len(ranks) > 1:
+        yield f"all ranks beside the model: {_of_model(ranks, part, 1)}"
+    yield (
+        "the model: the sum of readerkit estimate step, with rates measured on this "
+        f"machine before the run: {ranks[0].predicted[part].rates} sent, by rank 0"
+    )
+
+
+def _of_model(ranks: Sequence[RankSummary], part: str, share: int) -> str:
+    """Say it of one rank, which has a share of the tokens, or of all together."""
+    found = [each.parts[part] for each in ranks]
+    made = [each.predicted[part] for each in ranks]
+    said = []
+    steps = [each.step_s for each in made if each.step_s is not None]
+    if len(steps) == len(made):
+        tokens = found[0].tokens_per_s * found[0].step_s / share
+        step, due = max(of.step_s for of in found), max(steps)
+        said += [
+            _times("step", format_seconds, step, due),
+            _times("tokens/s", "{:,.0f}".format, tokens / step, tokens / due),
+        ]
+    exposed = sum(of.exposed_s for of in found), sum(each.exposed_s for each in made)
+    if exposed[1]:
+        said.append(_times("exposed", format_seconds, *exposed))
+    peaks = [each.expected[part].peak_bytes for each in ranks]
+    if None in peaks:
+        return "; ".join(said)
+    due_bytes = sum(peak for peak in peaks if peak is not None)
+    measured = [of.peak_bytes for of in found if of.peak_bytes is not None]
+    if len(measured) == len(found):
+        said.append(_times("peak", format_bytes, sum(measured), due_bytes))
+    held = [of.resident_bytes for of in found if of.resident_bytes is not None]
+    before = [each.rates.resident_bytes for each in ranks if each.rates is not None]
+    if len(held) == len(found) and None not in before:
+        due_bytes += sum(size for size in before if size is not None)
+        said.append(_times("resident", format_bytes, sum(held), due_bytes))
+    return "; ".join(said)
+
+
+def _times(
+    what: str, shown: Callable[[float], str], measured: float, due: float
+) -> str:
+    return f"{what} {shown(measured)}, {shown(due)} ({_ratio(measured, due)})"
 
 
 def _size(count: float | None) -> str:

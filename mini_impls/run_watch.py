@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mini_impls.recorder import Expected, Recorder
-from mini_impls.run_metrics import RankMetrics, RankSummary, summarize
+from mini_impls.recorder import Expected, Predicted, Rates, Recorder
+from mini_impls.run_metrics import RankMetrics, RankSummary, predict, summarize
 from mini_impls.run_table import part_tables, table
 from readerkit.system.private_files import make_folder
 
@@ -74,7 +74,9 @@ class WatchingRecorder(Recorder):
 
     def summary(self) -> RankSummary:
         """Return what was seen of this rank."""
-        return RankSummary(self.rank.rank, self.seen, self.expected, self._speed)
+        predicted = predict(self.seen, self.expected, self.rates)
+        known = self.seen, self.expected, self._speed, self.rates, predicted
+        return RankSummary(self.rank.rank, *known)
 
     def _tell(self, number: int) -> None:
         store = self.rank.store
@@ -93,6 +95,9 @@ def _read(told: bytes) -> RankSummary:
     data = json.loads(told)
     data["parts"] = {name: RankMetrics(**of) for name, of in data["parts"].items()}
     data["expected"] = {name: Expected(**of) for name, of in data["expected"].items()}
+    data["rates"] = data["rates"] and Rates(**data["rates"])
+    predicted = data["predicted"].items()
+    data["predicted"] = {name: Predicted(**of) for name, of in predicted}
     return RankSummary(**data)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mini_impls.recorder import Recorder, gather
 from mini_impls.run_metrics import summarize
+from mini_impls.run_rates import measure_rates
 from mini_impls.run_table import table
 from mini_impls.run_trace import write
 from mini_impls.run_watch import WatchingRecorder, leave_for_a_page
@@ -27,7 +28,8 @@ class Traced:
 
     def __call__(self, rank: "Rank", args: argparse.Namespace) -> None:
         """Run it; write the trace of all ranks, and say where the time went."""
-        with Recorder(is_on=True) as recorder:
+        rates = measure_rates(rank, sees_memory=True)
+        with Recorder(is_on=True, rates=rates) as recorder:
             self.demo(replace(rank, recorder=recorder), args)
         traces = gather(recorder.take(rank.rank, rank.device), rank.group)
         if traces is not None:
@@ -44,7 +46,8 @@ class Watched:
 
     def __call__(self, rank: "Rank", args: argparse.Namespace) -> None:
         """Run it; say in the end where the time of the last step seen went."""
-        recorder = WatchingRecorder(rank=rank)
+        rates = measure_rates(rank, sees_memory=False)
+        recorder = WatchingRecorder(rank=rank, rates=rates)
         self.demo(replace(rank, recorder=recorder), args)
         rank.status.show_below(())
         seen = gather(recorder.summary(), rank.group)

@@ -39,9 +39,9 @@ from mini_impls.compare.sides import (
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.compare.unpinned import give_names
-from mini_impls.demos.expected import ring_bytes
+from mini_impls.demos.expected import Estimated, compared, ring_bytes
 from mini_impls.launch import Rank
-from mini_impls.model import Batch, make_batch
+from mini_impls.model import Batch, GPTConfig, make_batch
 from mini_impls.recorder import (
     MOST_STEPS,
     Expected,
@@ -49,6 +49,7 @@ from mini_impls.recorder import (
     Recorder,
     written_bytes,
 )
+from mini_impls.run_rates import measure_rates
 from readerkit.content.vocabulary import Phase, SideName
 from readerkit.evidence.record import Event, ExecutedLine, TimelineBar
 
@@ -174,7 +175,9 @@ class _Watcher:
 
     def traced(self, first: int) -> RankTrace:
         """Take more steps of both sides with everything recorded, from this one on."""
-        with Recorder(is_on=True, sees_memory=False, parts=len(SIDES)) as recorder:
+        rates = measure_rates(self.rank, sees_memory=False)
+        recorder = Recorder(True, sees_memory=False, parts=len(SIDES), rates=rates)
+        with recorder:
             for name in SIDES:
                 recorder.begin(name)
                 recorder.expect(self.expected(name))
@@ -197,7 +200,10 @@ class _Watcher:
         payload = {op: each.bytes for op, each in formulas.items()}
         if len(self.sides.groups) > 1 and self.rank.world_size > 2:
             return Expected()
-        return Expected(sent_bytes=ring_bytes(payload, self.rank.world_size))
+        sent, of = ring_bytes(payload, self.rank.world_size), self.comparison
+        if type(of.config) is not GPTConfig or not of.data_parallel:
+            return Estimated(sent_bytes=sent)
+        return compared(of.config, self.rank, rows=of.rows_per_rank, sent=sent)
 
     def batch(self, step: int) -> Batch:
         """Return the tokens and labels of a step, on this rank's device."""

@@ -4,22 +4,74 @@ Weights, gradients and Adam's moments are float32, as the minis keep them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
-from mini_impls.recorder import MOST_STEPS, Expected
+from mini_impls.recorder import MOST_STEPS, Expected, Predicted, Rates
 from readerkit.estimate.collectives import collective_bytes
 from readerkit.estimate.flops import step_flops
+from readerkit.estimate.layout import Layout
+from readerkit.estimate.measured_step import MeasuredRates, measured_step
+from readerkit.estimate.memory import rank_memory
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import bubble_fraction
 from readerkit.estimate.shape import Shape
-from readerkit.estimate.states import model_state_bytes
+from readerkit.estimate.states import model_state_bytes, precision
+from readerkit.estimate.step_time import Assumptions
 from readerkit.estimate.volumes import dp_volume_bytes
+from readerkit.wording.numbers import format_flop_rate, format_rate, format_seconds
 
 FLOAT32 = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated(Expected):
+    """What the estimates say of a step, and what they make of measured rates."""
+
+    def at(self, rates: Rates, calls: float) -> Predicted | None:
+        """Return what a step of so many calls comes to on a machine of these rates."""
+        known = measured_rates(rates)
+        compute_s = self.compute_s
+        if compute_s is None and self.flops:
+            compute_s = self.flops / known.flops_per_s
+        time = measured_step(
+            known,
+            compute_s=compute_s or rates.train_s,
+            calls=calls,
+            sent_bytes=self.sent_bytes or 0.0,
+            axis=self.axis,
+            overlap=Assumptions().overlap,
+            idle=self.idle or 0.0,
+        )
+        told = (
+            f"{format_flop_rate(known.flops_per_s)} in a training step alone, "
+            f"{format_seconds(known.call_s)} a call, {format_rate(known.bytes_per_s)}"
+        )
+        exposed_s = sum(time.exposed.values()) + time.bubble
+        return Predicted(exposed_s, time.total if compute_s else None, told)
+
+
+def measured_rates(rates: Rates) -> MeasuredRates:
+    """Return what was measured, as the estimates count FLOPs and bytes."""
+    config = GPTConfig()
+    flops = step_flops(
+        shape_of(config), batch=rates.rows, sequence=config.max_sequence_length
+    )
+    sent = ring_bytes({"all_reduce": rates.large_bytes}, max(rates.ranks, 2))
+    # A large one takes longer than a small one, but for a clock that says otherwise.
+    sending_s = max(rates.large_s - rates.call_s, rates.large_s / 10)
+    return MeasuredRates(float(flops) / rates.train_s, rates.call_s, sent / sending_s)
+
+
+def peak_bytes(config: GPTConfig, layout: Layout, rank: int = 0) -> float:
+    """Return states, activations and what is gathered for a while, in fp32."""
+    return float(
+        rank_memory(shape_of(config), layout, precision("fp32-16"), rank).total
+    )
 
 
 def shape_of(config: GPTConfig, **experts: int) -> Shape:
@@ -61,18 +113,60 @@ def data_parallel(
         params=params, stage=stage, world_size=ranks, convention=convention
     )
     flops = step_flops(shape, batch=rows, sequence=config.max_sequence_length)
-    return Expected(float(sent), float(held), float(flops))
+    layout = Layout(
+        dp=ranks,
+        zero=stage,
+        micro_batch=rows,
+        sequence=config.max_sequence_length,
+        sequence_parallel=False,
+        recompute="none",
+        flash=True,
+    )
+    return Estimated(
+        float(sent),
+        float(held),
+        float(flops),
+        peak_bytes=peak_bytes(config, layout) if convention == "fp32-16" else None,
+        axis="dp",
+    )
+
+
+def compared(config: GPTConfig, rank: Rank, *, rows: int, sent: float) -> Expected:
+    """Return what a side of a comparison is due that has `rows` of its own, and sends.
+
+    What it computes beyond the model's FLOPs, as with recomputation, is not in it.
+    """
+    flops = step_flops(
+        shape_of(config), batch=rows, sequence=config.max_sequence_length
+    )
+    return Estimated(sent, flops=float(flops), axis="dp")
 
 
 def sliced(
     config: GPTConfig, rank: Rank, *, rows: int, payload: Mapping[str, int]
 ) -> Expected:
-    """Return what a rank is due that shares each layer of `rows` sequences."""
+    """Return what a rank is due that shares each layer of `rows` sequences.
+
+    What gathers and scatters has cut the sequences, too.
+    """
+    is_cut = "reduce_scatter" in payload
     flops = step_flops(
         shape_of(config), batch=rows, sequence=config.max_sequence_length
     )
     sent = ring_bytes(payload, rank.world_size)
-    return Expected(sent_bytes=sent, flops=float(flops) / rank.world_size)
+    layout = Layout(
+        tp=rank.world_size,
+        micro_batch=rows,
+        sequence=config.max_sequence_length,
+        sequence_parallel=is_cut,
+        recompute="none",
+        flash=True,
+    )
+    return Estimated(
+        sent,
+        flops=float(flops) / rank.world_size,
+        peak_bytes=peak_bytes(config, layout),
+    )
 
 
 def replicated(
@@ -90,7 +184,7 @@ def replicated(
     shape, sequence = shape_of(config, **experts), config.max_sequence_length
     flops = step_flops(shape, batch=rows, sequence=sequence)
     sent = sum(ring_bytes(payload, ranks) for payload, ranks in payloads)
-    return Expected(sent, flops=float(flops) / shared_by)
+    return Estimated(sent, flops=float(flops) / shared_by)
 
 
 def ring_bytes(payload: Mapping[str, int], ranks: int) -> float:
@@ -140,4 +234,21 @@ def staged(
     rows = 2 * microbatches
     flops = step_flops(shape, batch=rows, sequence=config.max_sequence_length)
     idle = float(bubble_fraction(**sizes)) if ranks > 1 else 0.0
-    return Expected(sent, flops=float(flops) / ranks, idle=idle)
+    layout = Layout(
+        pp=ranks,
+        micro_batch=2,
+        microbatches=microbatches,
+        sequence=config.max_sequence_length,
+        schedule=schedule,
+        virtual_stages=chunks,
+        sequence_parallel=False,
+        recompute="none",
+        flash=True,
+    )
+    return Estimated(
+        sent,
+        flops=float(flops) / ranks,
+        idle=idle,
+        peak_bytes=peak_bytes(config, layout, rank.rank),
+        axis="pp",
+    )

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch, model
-from mini_impls.demos.expected import ring_bytes, shape_of
+from mini_impls.demos.expected import Estimated, ring_bytes, shape_of
 from mini_impls.demos.training import counted_alone
 from mini_impls.inference import (
     Generation,
@@ -151,7 +151,7 @@ def expected(rank: Rank, new: Tensor, context: StaticInferenceContext) -> Expect
     flops = batch_size * (num_tokens - 1) * forward(logits=False)
     flops += batch_size * forward(logits=True)
     payload = get_traffic(CONFIG, batch_size, num_tokens, ranks)
-    return Expected(ring_bytes(payload, ranks), flops=float(flops) / ranks)
+    return Estimated(ring_bytes(payload, ranks), flops=float(flops) / ranks)
 
 
 def get_handover_bytes(

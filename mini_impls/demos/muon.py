@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from mini_impls import fsdp_options, launch
-from mini_impls.demos.expected import ring_bytes, shape_of
+from mini_impls.demos.expected import Estimated, ring_bytes, shape_of
 from mini_impls.demos.formulas import (
     get_layer_wise_traffic,
     get_rows_traffic,
@@ -173,7 +173,7 @@ def tensors_of(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
 def expected(config: GPTConfig, rank: launch.Rank, traffic: dict[str, int]) -> Expected:
     """Return what a rank is due, of four sequences; its products are its forward's."""
     flops = step_flops(shape_of(config), batch=4, sequence=config.max_sequence_length)
-    return Expected(ring_bytes(traffic, rank.world_size), flops=float(flops))
+    return Estimated(ring_bytes(traffic, rank.world_size), flops=float(flops))
 
 
 def show_split(rank: launch.Rank) -> None:

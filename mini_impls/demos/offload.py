@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 
 from mini_impls import launch
-from mini_impls.demos.expected import FLOAT32, ring_bytes, shape_of
+from mini_impls.demos.expected import FLOAT32, Estimated, ring_bytes, shape_of
 from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     GPT,
@@ -217,7 +217,7 @@ def expected(config: GPTConfig, rank: launch.Rank, what: str) -> Expected:
         sent = {"all_gather": 2 * whole, "reduce_scatter": whole}
     shape, sequence = shape_of(config), config.max_sequence_length
     flops = step_flops(shape, batch=ROWS, sequence=sequence)
-    return Expected(ring_bytes(sent, rank.world_size), flops=float(flops))
+    return Estimated(ring_bytes(sent, rank.world_size), flops=float(flops))
 
 
 # --- 3. on this command line's ranks ---

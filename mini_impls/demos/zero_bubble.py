@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from mini_impls import launch, model
-from mini_impls.demos.expected import ring_bytes
+from mini_impls.demos.expected import Estimated, ring_bytes
 from mini_impls.demos.formulas import get_pipeline_traffic, get_v_pipeline_traffic
 from mini_impls.demos.training import (
     counted,
@@ -24,7 +24,6 @@ from mini_impls.demos.training import (
 from mini_impls.launch import Rank
 from mini_impls.model import GPT, Batch, GPTConfig, make_batch
 from mini_impls.pipeline_stages import PipelineStage, check_sizes
-from mini_impls.recorder import Expected
 from mini_impls.schedules import Step
 from mini_impls.timeline import Timeline, Transfer, get_bubble, get_inputs
 from mini_impls.traffic import CollectiveCounter
@@ -189,7 +188,11 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     on_paper, _ = get_bubble(timeline, p)
     closed, formula = get_split_bubble(schedule, p, m)
     sent_bytes = ring_bytes(traffic, p)
-    rank.recorder.expect(Expected(sent_bytes, idle=float(closed / (1 + closed))))
+    slept_s = executor.step_s * len(get_orders(blocks)[rank.rank])
+    idle = float(closed / (1 + closed))
+    rank.recorder.expect(
+        Estimated(sent_bytes, idle=idle, compute_s=slept_s or None, axis="pp")
+    )
     losses += train(executor, plan, optimizer, counted(rank, batches[1:]), m)
     rank.say(
         f"bubble of ideal time, every step of one cost: {float(on_paper):.2%}, "

@@ -37,9 +37,10 @@ def run(mini: str | None, options: tuple[str, ...], wants_help: bool) -> None:
 
     OPTIONS go to the mini: --world N, --backend gloo|nccl, --steps N, and its own;
     readerkit run MINI --help lists them. --trace FILE writes one trace of all ranks,
-    for Perfetto or Chrome, and says where the time of a step goes; --watch shows that
-    while it runs, here and on the page /-/run of readerkit site serve. Without MINI,
-    lists the minis there are.
+    for Perfetto or Chrome, and says where the time of a step goes, beside what the
+    estimates make of rates that are measured first; --watch shows that while it runs,
+    here and on the page /-/run of readerkit site serve. Without MINI, lists the minis
+    there are.
 
     \b
     Example:

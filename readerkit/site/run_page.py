@@ -12,12 +12,23 @@ from readerkit.site.build import BuildCache
 
 PAGE = "-/run"
 PARTS = (
+    "the model: the sum of readerkit estimate step, with rates measured on this "
+    "machine before the run",
+    "in a training step alone",
+    "a call",
+    "by rank 0",
+    "all ranks beside the model",
+    "beside the model",
     "beside the estimate",
+    "of states and activations",
     "of a product alone",
     "of states alone",
     "by the schedule",
     "by formula",
     "computing",
+    "exposed",
+    "resident",
+    "step",
     "waiting",
     ", bubble",
     "times",

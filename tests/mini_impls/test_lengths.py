@@ -17,6 +17,7 @@ NO_MINI = {
     "model",
     "recorder",
     "run_metrics",
+    "run_rates",
     "run_table",
     "run_trace",
     "run_watch",

@@ -12,9 +12,11 @@ import torch
 
 from mini_impls import launch, run_trace
 from mini_impls.compare import command as compare_command
+from mini_impls.demos.expected import Estimated, measured_rates
 from mini_impls.recorder import (
     Expected,
     RankTrace,
+    Rates,
     Recorder,
     read_file,
     read_spans,
@@ -24,6 +26,7 @@ from mini_impls.run_metrics import (
     RankSummary,
     RecordedRank,
     length,
+    predict,
     summarize,
     union,
     within,
@@ -260,6 +263,49 @@ def test_waiting_is_set_beside_the_bubble():
     assert "waiting 30%, bubble 20% by the schedule (1.50 times)" in table(ranks)
 
 
+RATES = Rates(2, 8, 0.02, 0.001, 10**6, 0.101, 300_000_000)
+"""Of two ranks: 10 MB sent in a second, and a call in a millisecond."""
+
+
+def test_each_rank_and_all_stand_beside_what_the_estimates_make_of_the_rates():
+    known = measured_rates(RATES)
+    assert (known.call_s, known.bytes_per_s) == (0.001, pytest.approx(1e7))
+    due = Estimated(
+        sent_bytes=1e5, flops=0.05 * known.flops_per_s, peak_bytes=6e6, axis="pp"
+    )
+    ranks = []
+    for rank, slower in enumerate((1, 2)):
+        of = RankMetrics(
+            rank, 3, 0.128 * slower, 0.06, 0.0, 0.028, 0.0, None, 4, 1000 / slower,
+            None, 316_000_000,
+        )  # fmt: skip
+        made = predict({"": of}, {"": due}, RATES)
+        assert made[""].step_s == pytest.approx(0.05 + 4 * 0.001 + 1e5 / 1e7)
+        ranks.append(RankSummary(rank, {"": of}, {"": due}, 1e9, RATES, made))
+    told = table(ranks).splitlines()
+    assert told[-4:-1] == [
+        "rank 0 beside the model: step 128.00 ms, 64.00 ms (2.00 times); "
+        "tokens/s 500, 1,000 (0.50 times); exposed 28.00 ms, 14.00 ms (2.00 times); "
+        "resident 316 MB, 306 MB (1.03 times)",
+        "rank 1 beside the model: step 256.00 ms, 64.00 ms (4.00 times); "
+        "tokens/s 250, 1,000 (0.25 times); exposed 28.00 ms, 14.00 ms (2.00 times); "
+        "resident 316 MB, 306 MB (1.03 times)",
+        "all ranks beside the model: step 256.00 ms, 64.00 ms (4.00 times); "
+        "tokens/s 500, 2,000 (0.25 times); exposed 56.00 ms, 28.00 ms (2.00 times); "
+        "resident 632 MB, 612 MB (1.03 times)",
+    ]
+    assert told[-1].startswith("the model: the sum of readerkit estimate step, with ")
+    assert told[-1].endswith(" alone, 1.00 ms a call, 10 MB/s sent, by rank 0")
+
+
+def test_what_nobody_measured_is_predicted_by_nobody():
+    of = RankMetrics(0, 3, 1.0, 0.5, 0.0, 0.3, 0.3, None, 4, 80.0, None, None)
+    due = {"": Estimated(flops=1e9)}
+    assert predict({"": of}, due, None) == {}
+    assert predict({"": of}, {"": Expected(flops=1e9)}, RATES) == {}
+    assert "the model" not in table([RankSummary(0, {"": of}, due, 1e9)])
+
+
 @pytest.mark.parametrize(
     ("target", "says"),
     [
@@ -322,6 +368,15 @@ def test_a_step_of_a_schedule_that_sleeps_is_no_communication(tmp_path):
             and re.fullmatch(r"[FBW]\d[ab]", event["name"])
         ]
         assert [name for _, name in sorted(names)] == [o for o in order if o != "."]
+    beside = r"rank \d beside the model: step ([\d.]+) (m?s), ([\d.]+) (m?s)"
+    told = re.findall(beside, ended.stdout)
+    assert len(told) == 2
+    for took, unit, due, due_unit in told:
+        took = float(took) * (1000 if unit == "s" else 1)
+        due = float(due) * (1000 if due_unit == "s" else 1)
+        assert took > 8 * 6 * 10, "each of its steps sleeps so long"
+        assert due > 8 * 6 * 10, "and so the estimate has it"
+        assert took / 20 < due < 20 * took
     rows = re.findall(r"^ +[01] .*s +(\d+)% +\d+% +(\d+)%", ended.stdout, re.M)
     for computing, exposed in rows:
         assert int(computing) > int(exposed), "it sleeps inside a step that computes"

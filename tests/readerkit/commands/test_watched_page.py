@@ -90,6 +90,25 @@ def test_what_the_estimates_say_of_a_rank_is_said_in_spanish():
     )
 
 
+def test_what_the_model_says_is_said_in_spanish():
+    of = "step 2 s, 1 s (2.00 times); tokens/s 5, 10 (0.50 times); exposed 4 ms"
+    told = "2 GFLOP/s in a training step alone, 3 µs a call, 4 MB/s sent, by rank 0"
+    lines = [
+        f"rank 1 beside the model: {of}",
+        f"all ranks beside the model: {of}; resident 3 MB, 2 MB (1.50 times)",
+        "the model: the sum of readerkit estimate step, with rates measured on this "
+        f"machine before the run: {told}",
+    ]
+    of = "paso 2 s, 1 s (2.00 veces); tokens/s 5, 10 (0.50 veces); expuesto 4 ms"
+    assert [beside(line, say_in("es")) for line in lines] == [
+        f"rank 1 junto al modelo: {of}",
+        f"todos los ranks junto al modelo: {of}; residente 3 MB, 2 MB (1.50 veces)",
+        "el modelo: la suma de readerkit estimate step, con tasas medidas en esta "
+        "máquina antes de la ejecución: 2 GFLOP/s en un paso de entrenamiento solo, "
+        "3 µs por llamada, 4 MB/s enviado, por el rank 0",
+    ]
+
+
 def test_what_is_no_table_is_none(page):
     for left in (b"", b"{", b"[]", b'{"step": "x"}', b"\0" * 2_000_000):
         Path(os.environ["READERKIT_DATA"], "watched.json").write_bytes(left)
