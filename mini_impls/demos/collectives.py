@@ -11,7 +11,7 @@ from torch import Tensor
 from mini_impls import collectives, collectives_log, launch
 from mini_impls.collectives import ReduceOp, ring_all_reduce
 from mini_impls.collectives_log import cost
-from mini_impls.demos.expected import FLOAT32, replicated
+from mini_impls.demos.expected import FLOAT32, peak_bytes, replicated
 from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     build_model,
@@ -166,7 +166,8 @@ def train(rank: launch.Rank, steps: int) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     sizes = [param.numel() for param in model.parameters()] + [1]  # and the loss
     elements = (cost("ring_all_reduce", n, rank.rank, world_size)[1] for n in sizes)
-    due = replicated(config, rows=ROWS, payloads=())
+    peak = peak_bytes(config, rows=ROWS, dp=world_size)
+    due = replicated(config, rows=ROWS, payloads=(), peak=peak)
     rank.recorder.expect(replace(due, sent_bytes=float(FLOAT32 * sum(elements))))
     for step, batch in enumerate(counted(rank, reference.batches)):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=world_size)

@@ -14,7 +14,7 @@ from mini_impls.compression import (
     all_reduce,
     all_reduce_as,
 )
-from mini_impls.demos.expected import FLOAT32, over_steps, replicated
+from mini_impls.demos.expected import FLOAT32, over_steps, peak_bytes, replicated
 from mini_impls.demos.training import train_alone, train_beside
 from mini_impls.model import GPT, build_model
 from readerkit.estimate.compression import cast_ratio, powersgd_ratio, top_k_ratio
@@ -83,7 +83,10 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         ]
         mean_loss = {"all_reduce": FLOAT32}
         payloads = [(over_steps(due), rank.world_size), (mean_loss, rank.world_size)]
-        rank.recorder.expect(replicated(gpt.config, rows=ROWS, payloads=payloads))
+        peak = peak_bytes(gpt.config, rows=ROWS, dp=rank.world_size)
+        rank.recorder.expect(
+            replicated(gpt.config, rows=ROWS, payloads=payloads, peak=peak)
+        )
         sent = train_beside(reference, rank, model, optimizer)
         payload = sent.payload_bytes()
         told = (

@@ -78,6 +78,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
             cut=cut,
             show=lambda gpt: None,
             get_traffic=traffic,
+            layout={"cp": rank.world_size, "cp_kind": name},
         )
 
 

@@ -67,11 +67,31 @@ def measured_rates(rates: Rates) -> MeasuredRates:
     return MeasuredRates(float(flops) / rates.train_s, rates.call_s, sent / sending_s)
 
 
-def peak_bytes(config: GPTConfig, layout: Layout, rank: int = 0) -> float:
-    """Return states, activations and what is gathered for a while, in fp32."""
-    return float(
-        rank_memory(shape_of(config), layout, precision("fp32-16"), rank).total
+def peak_bytes(
+    config: GPTConfig,
+    *,
+    rows: int,
+    rank: int = 0,
+    convention: str = "fp32-16",
+    **sizes: Any,
+) -> float:
+    """Return states, activations and what is gathered for a while, of a rank.
+
+    `rows` are those of a microbatch; `sizes` are the layout's, by the estimates' names.
+    """
+    usual: dict[str, Any] = {
+        "zero": 0,
+        "sequence_parallel": False,
+        "recompute": "none",
+    }
+    layout = Layout(
+        **usual | sizes,
+        micro_batch=rows,
+        sequence=config.max_sequence_length,
+        flash=True,
     )
+    held = rank_memory(shape_of(config), layout, precision(convention), rank)
+    return float(held.total)
 
 
 def shape_of(config: GPTConfig, **experts: int) -> Shape:
@@ -113,20 +133,13 @@ def data_parallel(
         params=params, stage=stage, world_size=ranks, convention=convention
     )
     flops = step_flops(shape, batch=rows, sequence=config.max_sequence_length)
-    layout = Layout(
-        dp=ranks,
-        zero=stage,
-        micro_batch=rows,
-        sequence=config.max_sequence_length,
-        sequence_parallel=False,
-        recompute="none",
-        flash=True,
-    )
     return Estimated(
         float(sent),
         float(held),
         float(flops),
-        peak_bytes=peak_bytes(config, layout) if convention == "fp32-16" else None,
+        peak_bytes=peak_bytes(
+            config, rows=rows, convention=convention, dp=ranks, zero=stage
+        ),
         axis="dp",
     )
 
@@ -143,29 +156,22 @@ def compared(config: GPTConfig, rank: Rank, *, rows: int, sent: float) -> Expect
 
 
 def sliced(
-    config: GPTConfig, rank: Rank, *, rows: int, payload: Mapping[str, int]
+    config: GPTConfig,
+    rank: Rank,
+    *,
+    rows: int,
+    payload: Mapping[str, int],
+    layout: Mapping[str, Any],
 ) -> Expected:
-    """Return what a rank is due that shares each layer of `rows` sequences.
-
-    What gathers and scatters has cut the sequences, too.
-    """
-    is_cut = "reduce_scatter" in payload
+    """Return what a rank is due that shares each layer of `rows` sequences."""
     flops = step_flops(
         shape_of(config), batch=rows, sequence=config.max_sequence_length
     )
     sent = ring_bytes(payload, rank.world_size)
-    layout = Layout(
-        tp=rank.world_size,
-        micro_batch=rows,
-        sequence=config.max_sequence_length,
-        sequence_parallel=is_cut,
-        recompute="none",
-        flash=True,
-    )
     return Estimated(
         sent,
         flops=float(flops) / rank.world_size,
-        peak_bytes=peak_bytes(config, layout),
+        peak_bytes=peak_bytes(config, rows=rows, **layout),
     )
 
 
@@ -175,6 +181,7 @@ def replicated(
     rows: int,
     payloads: Iterable[tuple[Mapping[str, int], int]],
     shared_by: int = 1,
+    peak: float | None = None,
     **experts: int,
 ) -> Expected:
     """Return what a rank is due that shares `rows` sequences with so many ranks.
@@ -184,7 +191,7 @@ def replicated(
     shape, sequence = shape_of(config, **experts), config.max_sequence_length
     flops = step_flops(shape, batch=rows, sequence=sequence)
     sent = sum(ring_bytes(payload, ranks) for payload, ranks in payloads)
-    return Estimated(sent, flops=float(flops) / shared_by)
+    return Estimated(sent, flops=float(flops) / shared_by, peak_bytes=peak)
 
 
 def ring_bytes(payload: Mapping[str, int], ranks: int) -> float:
@@ -234,21 +241,19 @@ def staged(
     rows = 2 * microbatches
     flops = step_flops(shape, batch=rows, sequence=config.max_sequence_length)
     idle = float(bubble_fraction(**sizes)) if ranks > 1 else 0.0
-    layout = Layout(
+    peak = peak_bytes(
+        config,
+        rows=2,
+        rank=rank.rank,
         pp=ranks,
-        micro_batch=2,
         microbatches=microbatches,
-        sequence=config.max_sequence_length,
         schedule=schedule,
         virtual_stages=chunks,
-        sequence_parallel=False,
-        recompute="none",
-        flash=True,
     )
     return Estimated(
         sent,
         flops=float(flops) / ranks,
         idle=idle,
-        peak_bytes=peak_bytes(config, layout, rank.rank),
+        peak_bytes=peak,
         axis="pp",
     )

@@ -98,7 +98,8 @@ def train(rank: launch.Rank, args: argparse.Namespace, directory: Path) -> None:
     sharded = data_parallel(config, rank, stage=3)
     payloads = [(get_gathered_once_traffic(model, group.size()), group.size())]
     due = replicated(config, rows=ROWS, payloads=payloads)
-    rank.recorder.expect(replace(due, held_bytes=sharded.held_bytes))
+    held, peak = sharded.held_bytes, sharded.peak_bytes
+    rank.recorder.expect(replace(due, held_bytes=held, peak_bytes=peak))
     half = args.steps // 2
     for start, stop, seed in ((0, half, 0), (half, args.steps, 1)):
         fresh = build_model(config, seed=seed).to(rank.device)

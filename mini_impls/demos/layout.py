@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from mini_impls import launch
-from mini_impls.demos.expected import replicated
+from mini_impls.demos.expected import peak_bytes, replicated
 from mini_impls.demos.layout_traffic import get_traffic_of_groups
 from mini_impls.demos.training import counted, counted_alone
 from mini_impls.launch import Rank
@@ -125,11 +125,24 @@ def expected(
     """Return what a rank is due in a step; a backward takes twice a forward."""
     experts = config.num_moe_experts
     sizes = {"experts": experts, "experts_per_token": 1}
+    peak = None
+    if not experts:
+        peak = peak_bytes(
+            config,
+            rows=ROWS,
+            rank=groups.pp.rank(),
+            tp=groups.layer.tp.size(),
+            cp=groups.layer.cp.size(),
+            pp=groups.pp.size(),
+            dp=groups.dp_size,
+            microbatches=MICROBATCHES,
+        )
     due = replicated(
         config,
         rows=ROWS * MICROBATCHES * groups.dp_size,
         payloads=payloads,
         shared_by=rank.world_size,
+        peak=peak,
         **(sizes | {"expert_ffn": config.ffn_hidden_size} if experts else {}),
     )
     stages = groups.pp.size()

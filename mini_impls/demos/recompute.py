@@ -270,7 +270,16 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     def show(gpt: GPT) -> None:
         rank.say("--- full, inputs sharded: trained")
 
-    train_slices(rank, CONFIG, args.steps, cut=cut, show=show, get_traffic=traffic)
+    train_slices(
+        rank,
+        CONFIG,
+        args.steps,
+        cut=cut,
+        show=show,
+        get_traffic=traffic,
+        # Layers' inputs are sharded, as those of sequence parallelism.
+        layout={"tp": rank.world_size, "sequence_parallel": True, "recompute": "full"},
+    )
 
 
 def check(args: argparse.Namespace) -> None:

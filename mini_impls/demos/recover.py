@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch
-from mini_impls.demos.expected import FLOAT32, over_steps, replicated
+from mini_impls.demos.expected import FLOAT32, over_steps, peak_bytes, replicated
 from mini_impls.demos.recover_elastic import run_elastic, work_under_torchrun
 from mini_impls.demos.training import train_alone
 from mini_impls.launch import Rank
@@ -151,9 +151,9 @@ def train_struck(rank: Rank, reference: Reference) -> ReplicaTraining:
     once = {"all_reduce": grads + flag + FLOAT32}
     twice = {"all_reduce": 2 * grads + 3 * flag + FLOAT32}
     due = over_steps([*[once] * last, twice])
-    rank.recorder.expect(
-        replicated(reference.model.config, rows=ROWS, payloads=[(due, rank.world_size)])
-    )
+    config, payloads = reference.model.config, [(due, rank.world_size)]
+    peak = peak_bytes(config, rows=ROWS, dp=rank.world_size)
+    rank.recorder.expect(replicated(config, rows=ROWS, payloads=payloads, peak=peak))
     for step, batch in enumerate(reference.batches):
         if step == last and rank.rank == rank.world_size - 1:
             training.strikes = lambda run: run == 0

@@ -49,7 +49,15 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         rank.say_each(f"layer 0 makes (T, B, channels): norm {norm}, linear_fc1 {fc1}")
 
     traffic = get_sequence_parallel_traffic
-    train_slices(rank, CONFIG, args.steps, cut=cut, show=show, get_traffic=traffic)
+    train_slices(
+        rank,
+        CONFIG,
+        args.steps,
+        cut=cut,
+        show=show,
+        get_traffic=traffic,
+        layout={"tp": rank.world_size, "sequence_parallel": True},
+    )
 
 
 def check(args: argparse.Namespace) -> None:

@@ -31,7 +31,15 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         )
 
     traffic = get_tensor_parallel_traffic
-    train_slices(rank, config, args.steps, cut=cut, show=show, get_traffic=traffic)
+    train_slices(
+        rank,
+        config,
+        args.steps,
+        cut=cut,
+        show=show,
+        get_traffic=traffic,
+        layout={"tp": rank.world_size},
+    )
 
 
 def check(args: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """Training beside one process, as the demos share it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -101,10 +102,12 @@ def train_slices(
     cut: Callable[[GPT], Train],
     show: Callable[[GPT], None],
     get_traffic: Callable[[GPTConfig, int, int], dict[str, int]],
+    layout: Mapping[str, Any],
 ) -> None:
     """Train slices on all ranks; say what they send and how far from one process.
 
-    `cut` puts this rank's slices in a full model; `show` says what they are.
+    `cut` puts this rank's slices in a full model; `show` says what they are; `layout`
+    has the sizes of it by the estimates' names.
     """
     batches = []
     for step in range(steps):
@@ -115,7 +118,8 @@ def train_slices(
     show(gpt)
     optimizer = torch.optim.AdamW(gpt.parameters(), lr=1e-3)
     formula = get_traffic(config, batches[0][0].numel(), rank.world_size)
-    rank.recorder.expect(sliced(config, rank, rows=8, payload=formula))
+    due = sliced(config, rank, rows=8, payload=formula, layout=layout)
+    rank.recorder.expect(due)
     with CollectiveCounter() as sent:
         losses = train(optimizer, batches[:1])
     for op, payload_bytes in sent.payload_bytes().items():

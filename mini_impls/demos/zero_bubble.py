@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from mini_impls import launch, model
-from mini_impls.demos.expected import Estimated, ring_bytes
+from mini_impls.demos.expected import Estimated, peak_bytes, ring_bytes
 from mini_impls.demos.formulas import get_pipeline_traffic, get_v_pipeline_traffic
 from mini_impls.demos.training import (
     counted,
@@ -38,6 +38,7 @@ from mini_impls.zero_bubble_plan import (
     get_orders,
     get_split_bubble,
 )
+from readerkit.estimate.pipeline import SOURCES
 from readerkit.wording.numbers import format_seconds
 
 EVEN = {"F": 1, "B": 1, "W": 1}
@@ -190,8 +191,19 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     sent_bytes = ring_bytes(traffic, p)
     slept_s = executor.step_s * len(get_orders(blocks)[rank.rank])
     idle = float(closed / (1 + closed))
+    peak = None
+    if schedule in SOURCES:
+        peak = peak_bytes(
+            config, rows=2, rank=rank.rank, pp=p, microbatches=m, schedule=schedule
+        )
     rank.recorder.expect(
-        Estimated(sent_bytes, idle=idle, compute_s=slept_s or None, axis="pp")
+        Estimated(
+            sent_bytes,
+            idle=idle,
+            peak_bytes=peak,
+            compute_s=slept_s or None,
+            axis="pp",
+        )
     )
     losses += train(executor, plan, optimizer, counted(rank, batches[1:]), m)
     rank.say(
