@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -115,6 +115,11 @@ class RankTrace:
     """What a matrix product alone reached in this process."""
     rates: Rates | None = None
     """None where nobody measured them."""
+    counted: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """When (Unix time, ns) so many bytes of tensors lived in the first step of a part.
+
+    Of parts that share a process, which the profiler cannot tell apart.
+    """
 
 
 @dataclass
@@ -133,6 +138,7 @@ class Recorder:
     """The name of the present one; empty where there is one alone."""
     expected: dict[str, Expected] = field(default_factory=dict)
     rates: Rates | None = None
+    counted: dict[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     _profile: Any = None
     _steps: Counter[str] = field(default_factory=Counter)
     _tokens: int = 0
@@ -165,6 +171,10 @@ class Recorder:
     def expect(self, expected: Expected) -> None:
         """Say what the estimates give for the present part."""
         self.expected[self.part] = expected
+
+    def count(self, live: Sequence[tuple[int, int]]) -> None:
+        """Say what lived in the first step of the present part, and when."""
+        self.counted[self.part] = live
 
     @contextmanager
     def step(self, tokens: int) -> Iterator[None]:
@@ -218,6 +228,7 @@ class Recorder:
             self.expected,
             measure_products(device),
             self.rates,
+            self.counted,
         )
 
     def _stop(self) -> None:

@@ -10,7 +10,7 @@ Leaves out:
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -151,6 +151,23 @@ class RecordedRank:
             for event, device in zip(allocated, devices, strict=True)
             if device == shown
         ]
+
+    def live_by_name(self) -> Iterator[tuple[str, list[tuple[float, int]]]]:
+        """Yield the tracks of bytes that lived: one, or one of each part."""
+        if self.live:
+            yield "bytes of tensors", self.live
+        for part, counted in self.trace.counted.items():
+            base_ns = self.trace.base_ns
+            yield (
+                f"bytes of tensors, {part}",
+                [((at - base_ns) / 1e3, size) for at, size in counted],
+            )
+
+    def peak_of(self, part: str, spans: Iterable[Span]) -> int | None:
+        """Return the most that lived in a part; None where memory was not recorded."""
+        if part in self.trace.counted:
+            return max((size for _, size in self.trace.counted[part]), default=None)
+        return max(map(self.peak_bytes, spans)) if self.live else None
 
     def peak_bytes(self, span: Span) -> int:
         """Return the most bytes of tensors that lived in a span.
@@ -307,6 +324,6 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
         sent_bytes=fmean(written) if written else None,
         calls=issued / len(warm),
         tokens_per_s=recorded.trace.tokens / seconds["step_s"],
-        peak_bytes=max(map(recorded.peak_bytes, spans)) if recorded.live else None,
+        peak_bytes=recorded.peak_of(part, spans),
         resident_bytes=None,
     )

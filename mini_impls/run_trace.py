@@ -77,12 +77,12 @@ def _drawn(recorded: RecordedRank, zero: float) -> Iterable[dict[str, Any]]:
             yield named("thread_name", f"transfers {row + 1}", tid)
         sized = {"bytes": transfer.tensor_bytes} if transfer.tensor_bytes else {}
         yield bar(tid, transfer.operation, transfer.span, **sized)
-    for at, size in recorded.live:
-        at = round(at - zero, 3)
-        yield {
-            "ph": "C", "pid": pid, "name": "bytes of tensors", "ts": at,
-            "args": {"live": size},
-        }  # fmt: skip
+    for name, live in recorded.live_by_name():
+        for at, size in live:
+            yield {
+                "ph": "C", "pid": pid, "name": name, "ts": round(at - zero, 3),
+                "args": {"live": size},
+            }  # fmt: skip
 
 
 def check_target(path: Path) -> None:

@@ -58,6 +58,8 @@ class LiveMemory(TorchDispatchMode):
         self.peak_categories: dict[str, int] = {}
         self.left = 0
         """Bytes that earlier steps left and nobody names as held."""
+        self.seen: list[tuple[int, int]] = []
+        """When (Unix time in ns) so many bytes lived in the step that was measured."""
         self._measures = False
         self._live: dict[int, tuple[weakref.ref[Any], str]] = {}
 
@@ -75,6 +77,7 @@ class LiveMemory(TorchDispatchMode):
             for key, storage in storages(tensors).items():
                 self._live[key] = weakref.ref(storage), category
         self.left = self._sizes()[LEFT]
+        self.seen = []
 
     def set_phase(self, phase: Phase, tensor: Tensor | None = None) -> None:
         """Enter a phase."""
@@ -120,6 +123,8 @@ class LiveMemory(TorchDispatchMode):
                 break
             time.sleep(seconds)
             sizes = self._sizes()
+        if not self.seen or self.seen[-1][1] != sizes.total():
+            self.seen.append((time.time_ns(), sizes.total()))
         if sizes.total() > self.peak:
             self.peak, self.peak_phase = sizes.total(), self.phase
             self.peak_categories = {k: v for k, v in sorted(sizes.items()) if v}

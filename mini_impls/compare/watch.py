@@ -174,7 +174,10 @@ class _Watcher:
         )
 
     def traced(self, first: int) -> RankTrace:
-        """Take more steps of both sides with everything recorded, from this one on."""
+        """Take more steps of both sides with everything recorded, from this one on.
+
+        In the first of each side its tensors' bytes are counted, which takes time.
+        """
         rates = measure_rates(self.rank, sees_memory=False)
         recorder = Recorder(True, sees_memory=False, parts=len(SIDES), rates=rates)
         with recorder:
@@ -188,8 +191,20 @@ class _Watcher:
                     recorder.begin(name)
                     step_of_it = recorder.step(batch[0].numel())
                     with self.shims(name), self.drawing(name), step_of_it:
-                        self.side(name).step(batch, ignore_phase)
+                        if step == first:
+                            recorder.count(self.counted_step(name, batch))
+                        else:
+                            self.side(name).step(batch, ignore_phase)
         return recorder.take(self.rank.rank, self.rank.device)
+
+    def counted_step(self, name: SideName, batch: Batch) -> list[tuple[int, int]]:
+        """Take a step; return when how many bytes of this side's tensors lived."""
+        side, memory = self.side(name), LiveMemory()
+        memory.start(side.held())  # type: ignore[arg-type]
+        here = torch.autograd.set_multithreading_enabled(False)
+        with here, watched_too(memory), memory:
+            side.step(batch, ignore_phase)
+        return memory.seen
 
     def expected(self, name: SideName) -> Expected:
         """Return what the formulas of a side come to, where one group sends alone.

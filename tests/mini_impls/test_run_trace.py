@@ -234,7 +234,16 @@ def test_a_comparison_records_both_sides_after_its_steps(tmp_path, real_cache):
     trace = json.loads(path.read_text())
     for rank in (0, 1):
         for side in ("mini", "upstream"):
-            assert len(spans(trace, rank, rf"{side}, step \d+")) == 5
+            steps = spans(trace, rank, rf"{side}, step \d+")
+            assert len(steps) == 5
+            begin, end = steps[0]
+            live = [
+                (each["ts"], each["args"]["live"])
+                for each in trace["traceEvents"]
+                if each["name"] == f"bytes of tensors, {side}" and each["pid"] == rank
+            ]
+            assert all(begin <= at <= end for at, _ in live)
+            assert max(size for _, size in live) > live[0][1] > 0
 
 
 @pytest.mark.further
@@ -249,6 +258,7 @@ def test_a_comparison_that_is_watched_shows_where_the_time_of_both_went(real_cac
         assert [row.split()[0] for row in part.splitlines()[:4]] == [
             "rank", "0", "1", "all",
         ]  # fmt: skip
+        assert "peak" in part.splitlines()[0].split()
     assert "trace of all ranks" not in ended.stdout
 
 
