@@ -127,7 +127,7 @@ def _beside_model(ranks: Sequence[RankSummary], part: str) -> Iterable[str]:
     if len(ranks) > 1:
         yield f"all ranks beside the model: {_of_model(ranks, part, 1)}"
     yield (
-        "the model: the sum of readerkit estimate step, with rates measured on this "
+        "the model: the sum of estimate step, with rates measured on this "
         f"machine before the run: {ranks[0].predicted[part].rates} sent, by rank 0"
     )
 

@@ -12,7 +12,7 @@ from readerkit.site.build import BuildCache
 
 PAGE = "-/run"
 PARTS = (
-    "the model: the sum of readerkit estimate step, with rates measured on this "
+    "the model: the sum of estimate step, with rates measured on this "
     "machine before the run",
     "in a training step alone",
     "a call",

@@ -304,7 +304,7 @@ def test_each_rank_and_all_stand_beside_what_the_estimates_make_of_the_rates():
         "tokens/s 500, 2,000 (0.25 times); exposed 56.00 ms, 28.00 ms (2.00 times); "
         "resident 632 MB, 612 MB (1.03 times)",
     ]
-    assert told[-1].startswith("the model: the sum of readerkit estimate step, with ")
+    assert told[-1].startswith("the model: the sum of estimate step, with ")
     assert told[-1].endswith(" alone, 1.00 ms a call, 10 MB/s sent, by rank 0")
 
 

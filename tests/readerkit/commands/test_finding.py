@@ -171,7 +171,7 @@ def test_a_path_is_in_spanish_where_that_is_asked_for(real_cache, capsys):
     assert "[en]" not in listed + run(capsys, "path", "synthesis", "--lang", "es").out
     overview = run(capsys, "path", "failure", "--lang", "es").out
     assert "Falta memoria en el primer paso del optimizador" in overview
-    assert "Los momentos de Adam llegan con el primer paso" in overview
+    assert "Adam crea momentos en el paso 1" in overview
     assert "Lea la primera: readerkit path failure 1 --lang es" in overview
     second = run(capsys, "path", "failure", "2", "--lang", "es").out
     assert second.startswith("failure, nota 2 de 69: Falta memoria")

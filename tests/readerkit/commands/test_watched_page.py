@@ -96,14 +96,14 @@ def test_what_the_model_says_is_said_in_spanish():
     lines = [
         f"rank 1 beside the model: {of}",
         f"all ranks beside the model: {of}; resident 3 MB, 2 MB (1.50 times)",
-        "the model: the sum of readerkit estimate step, with rates measured on this "
+        "the model: the sum of estimate step, with rates measured on this "
         f"machine before the run: {told}",
     ]
     of = "paso 2 s, 1 s (2.00 veces); tokens/s 5, 10 (0.50 veces); expuesto 4 ms"
     assert [beside(line, say_in("es")) for line in lines] == [
         f"rank 1 junto al modelo: {of}",
         f"todos los ranks junto al modelo: {of}; residente 3 MB, 2 MB (1.50 veces)",
-        "el modelo: la suma de readerkit estimate step, con tasas medidas en esta "
+        "el modelo: la suma de estimate step, con tasas medidas en esta "
         "máquina antes de la ejecución: 2 GFLOP/s en un paso de entrenamiento solo, "
         "3 µs por llamada, 4 MB/s enviado, por el rank 0",
     ]
