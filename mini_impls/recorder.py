@@ -26,7 +26,12 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    profile,
+    record_function,
+)
 
 from readerkit.system.garbage import uncollected
 
@@ -156,6 +161,11 @@ class Recorder:
                 activities=activities,
                 profile_memory=self.sees_memory,
                 record_shapes=True,
+                # Of callbacks too: a hook of DDP goes on wherever its future ends. Not
+                # beside memory, whose counts it spoils.
+                experimental_config=_ExperimentalConfig(
+                    profile_all_threads=not self.sees_memory
+                ),
             )
             self._profile.start()
         return self

@@ -118,7 +118,9 @@ class RecordedRank:
             spans = [event for event in spans if not within([span_of(event)], later)]
         starts = [event for event in spans if _STEP_NAME.fullmatch(event["name"])]
         self.steps = {event["name"]: span_of(event) for event in starts}
-        threads = {event["tid"] for event in starts}
+        # Callbacks of a communication hook may run, and call, on a thread of gloo's.
+        calling = [e for e in spans if "c10d" in e["name"].partition("::")[0]]
+        threads = {event["tid"] for event in (*starts, *calling)}
         main = [event for event in spans if event["tid"] in threads]
         self.waits = [span_of(event) for event in main if event["name"] == WAIT]
         self.alone = [span_of(event) for event in main if event["name"] == ALONE]
@@ -131,9 +133,8 @@ class RecordedRank:
             for event in kernels or spans
             if event["name"].startswith(_BACKENDS)
         ]
-        calls = [e for e in main if "c10d" in e["name"].partition("::")[0]]
         # A mode that watches calls makes each of them once more, inside the first.
-        own = _outermost(calls)
+        own = _outermost(calling)
         self.calls = [(_operation(event["name"]), span_of(event)) for event in own]
         self.operations = [
             *(e for e in kernels if not e["name"].startswith(_BACKENDS)),

@@ -78,11 +78,12 @@ def clock(
     noted = [each for each in recorded.trace.events if each.get("ph") == "X"]
     threads = {each["tid"] for each in noted if each["name"] in recorded.steps}
     main = [each for each in noted if each["tid"] in threads]
+    called = [each for each in noted if _call(each) in OPS]  # in callbacks, too
     spans = [span for name, span in recorded.steps.items() if part_of(name) == side]
     found: list[StepClock | None] = []
     for begin, end in spans[1:]:
         here = [each for each in main if begin <= each["ts"] < end]
-        issues = outermost(each for each in here if _call(each) in OPS)
+        issues = outermost(each for each in called if begin <= each["ts"] < end)
         if [OPS[_call(each)] for each in issues] != [event.op for event in events]:
             found.append(None)
             continue
