@@ -31,3 +31,8 @@ for top_p in 0.5, 0.9, 0.99:
     kept = [round(x.double().mean().item()) for x in left]
     print(f"kept_at_{round(100 * top_p)} = {json.dumps(kept)}")
     left.clear()
+shares = torch.full((128_000,), 1 / 128_000, dtype=torch.bfloat16)
+added = torch.zeros((), dtype=torch.bfloat16)
+while added + shares[0] != added:
+    added += shares[0]
+print(f"equal_shares = {[shares.cumsum(0)[-1].item(), added.item()]}")
