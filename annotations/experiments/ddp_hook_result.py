@@ -32,6 +32,7 @@ def gradient(result):
 seen = {
     "longer": gradient(torch.arange(5.0)),
     "shorter": gradient(torch.ones(1)),
+    "later_slice": gradient(torch.arange(6.0)[4:]),
     "whole_numbers": gradient(torch.tensor([3, 4])),
 }
 if dist.get_rank() == 0:
