@@ -351,6 +351,7 @@ def test_a_trace_that_the_disk_does_not_take_is_named_and_not_there(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.further
 def test_the_tokens_of_a_generation_are_its_steps(tmp_path):
     path = tmp_path / "inference.json"
     ended = run("inference", "--steps", "4", "--trace", path)
@@ -362,6 +363,7 @@ def test_the_tokens_of_a_generation_are_its_steps(tmp_path):
     assert ended.stdout.count("by formula") == 4
 
 
+@pytest.mark.further
 def test_a_step_of_a_schedule_that_sleeps_is_no_communication(tmp_path):
     path = tmp_path / "zero_bubble.json"
     ended = run("zero_bubble", "--steps", "3", "--step-ms", "10", "--trace", path)
@@ -393,6 +395,7 @@ def test_a_step_of_a_schedule_that_sleeps_is_no_communication(tmp_path):
     assert len(rows) == 2
 
 
+@pytest.mark.further
 def test_what_one_process_kept_is_taken_off_no_peak_that_comes_after_it(tmp_path):
     path = tmp_path / "layout.json"
     ended = run("layout", "--steps", "3", "--trace", path)
