@@ -7,13 +7,12 @@ from torch.distributed.fsdp import _runtime_utils as runtime
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 RANKS = 1
-
 dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
 reshard, unshard = runtime._reshard, runtime._unshard
 
 
-def distances(prefetch):
-    options = {"backward_prefetch": prefetch, "device_id": torch.device("cpu")}
+def distances(prefetch, **more):
+    options = {"backward_prefetch": prefetch, "device_id": torch.device("cpu"), **more}
     units = [FSDP(torch.nn.Linear(8, 8), **options) for _ in range(7)]
     model = FSDP(torch.nn.Sequential(*units), **options)
     index = {id(unit._handle): k for k, unit in enumerate(units)}
@@ -36,5 +35,6 @@ def distances(prefetch):
     return [sorted(steps) for steps in found]
 
 
-print("backward_pre =", distances(runtime.BackwardPrefetch.BACKWARD_PRE))
-print("backward_post =", distances(runtime.BackwardPrefetch.BACKWARD_POST))
+PRE, POST = runtime.BackwardPrefetch
+print("backward_pre =", distances(PRE), "\nbackward_post =", distances(POST))
+print("ahead =", distances(PRE, forward_prefetch=True))

@@ -28,6 +28,9 @@ steps = [1.0, 1.0, 0.0, 1.0]
 default = gradient_is_nan(steps)
 rank_three = gradient_is_nan(steps, matrix_approximation_rank=3)
 epsilon = gradient_is_nan(steps, orthogonalization_epsilon=1e-8)
+cold = gradient_is_nan(steps, warm_start=False)
+forgetful = gradient_is_nan(steps, warm_start=False, use_error_feedback=False)
 if dist.get_rank() == 0:
     print("default =", json.dumps(default), "\nepsilon =", json.dumps(epsilon))
-    print("rank_three =", json.dumps(rank_three))
+    print("rank_three =", json.dumps(rank_three), "\ncold =", json.dumps(cold))
+    print("forgetful =", json.dumps(forgetful))
