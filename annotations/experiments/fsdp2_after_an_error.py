@@ -15,7 +15,7 @@ def fail(grad):
     raise MemoryError
 
 
-def show(name, layer_behind):
+def show(name, layer_behind, needs_gradient=False):
     """Print one list a step; before them backward raised in front of a layer."""
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(4)))
     for layer in (*model[:3], model):
@@ -27,7 +27,7 @@ def show(name, layer_behind):
         )
         step and hook.remove()
         try:
-            model(torch.ones(1, 4)).sum().backward()
+            model(torch.ones(1, 4, requires_grad=needs_gradient)).sum().backward()
             steps.append([weight.grad is not None for weight in weights])
         except MemoryError:
             hook.remove()
@@ -35,6 +35,6 @@ def show(name, layer_behind):
     print(name, "=", json.dumps(steps))
 
 
-show("behind_layer_1", 1)
-show("behind_layer_2", 2)
-show("behind_layer_3", 3)
+for layer in 1, 2, 3:
+    show(f"behind_layer_{layer}", layer)
+show("behind_layer_1_input_with_gradient", 1, needs_gradient=True)
