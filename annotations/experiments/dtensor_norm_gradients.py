@@ -9,11 +9,10 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import SequenceParallel, parallelize_module
 
 RANKS = 2
-
 dist.init_process_group("gloo")
 mesh = init_device_mesh("cpu", (2,))
 torch.manual_seed(dist.get_rank())
-figures = {"all_reduces": {}}
+figures = {"all_reduces": {}, "foreach": {}}
 
 
 def same(tensor):
@@ -22,7 +21,8 @@ def same(tensor):
     return torch.equal(*copies)
 
 
-for name in ("SGD", "Adam", "AdamW"):
+for name in ("SGD", "Adam", "AdamW") * 2:
+    kind = "foreach" if name in figures["all_reduces"] else "all_reduces"
     norm = torch.nn.LayerNorm(4).requires_grad_(False)
     torch.nn.init.normal_(norm.weight)
     norm = parallelize_module(norm, mesh, SequenceParallel())
@@ -30,10 +30,10 @@ for name in ("SGD", "Adam", "AdamW"):
     figures["frozen_is_trained"] = norm.weight.requires_grad
     norm(torch.randn(1, 2, 4)).to_local().square().sum().backward()
     figures["gradient"] = str(norm.weight.grad.placements[0])
-    optimizer = getattr(torch.optim, name)(norm.parameters(), lr=0.1)
+    optimizer = getattr(torch.optim, name)(norm.parameters(), foreach=kind == "foreach")
     with CommDebugMode() as comm:
         optimizer.step()
-    figures["all_reduces"][name] = comm.get_total_counts()
+    figures[kind][name] = comm.get_total_counts()
     figures["equal_after_a_step"] = same(norm.weight)
 if dist.get_rank() == 0:
     print("\n".join(f"{name} = {json.dumps(it)}" for name, it in figures.items()))
