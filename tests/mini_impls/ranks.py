@@ -58,6 +58,8 @@ def _serve(rank: int, world_size: int, store_path: str, calls: Connection) -> No
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     gc.freeze()  # nobody looks for garbage among what was imported
+    # To the session it stays a daemon; an agent on it starts workers of its own.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore
     dist.init_process_group(
         "gloo",
         store=dist.FileStore(store_path, world_size),
