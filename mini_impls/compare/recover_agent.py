@@ -78,6 +78,8 @@ class AgentJob:
     def work(self, store: dist.Store, rank: int, world_size: int, restart: int) -> None:
         """Be one worker: note the start, and die or leave gradients of all workers."""
         end_with_parent()
+        # A fork inherits the agent's answer to it, which waits for a collective's end.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _leave_terminal()
         (self.folder / f"start-{restart}-{rank}-{world_size}").touch()
         if restart < self.doomed_starts and rank == world_size - 1:

@@ -1,6 +1,5 @@
 """Whole comparisons, on ranks that stay alive; and faults that each must be seen."""
 
-import multiprocessing
 import sys
 from contextlib import nullcontext
 from functools import cache
@@ -125,8 +124,6 @@ def test_a_pipeline_agrees_on_an_odd_number_of_ranks(pool3, upstream):
 
 
 def _watch_megatron(rank, mini, upstream, directory):
-    # Megatron's writer of checkpoints starts processes, which a daemon must not have.
-    multiprocessing.current_process()._config["daemon"] = False
     try:
         return watch(rank, mini, upstream, MIN_STEPS, directory)
     finally:
