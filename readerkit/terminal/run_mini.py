@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -17,6 +18,10 @@ from readerkit.terminal.processes import run_to_its_end
 
 TORCH = ("torch==2.13.0", "numpy>=1.26", "packaging>=24.2", "safetensors>=0.5")
 """The extra ``torch`` of pyproject.toml: what minis and comparisons run on."""
+
+
+_SAID = (signal.SIGINT, signal.SIGPIPE)
+"""What whoever sent it knows, or nobody is there to read of."""
 
 
 class Forwarding(click.Command):
@@ -50,6 +55,14 @@ def needs_torch(why: str) -> ReaderkitError:
     )
 
 
+def ended_by(signum: int) -> str:
+    """Return what became of a process that a signal ended before it could say so."""
+    said = f"its process was ended by {signal.Signals(signum).name}"
+    if signum == signal.SIGKILL:
+        said += ": by hand, or by the system where memory is short"
+    return said
+
+
 def run_module(
     module: str,
     arguments: Sequence[str],
@@ -71,5 +84,7 @@ def run_module(
     sys.stdout.flush()
     doing = f"{command}: importing torch" if torch and not asks else ""
     code = run_to_its_end(python("-m", module, *arguments), command, doing)
+    if code < 0 and -code not in _SAID:
+        click.echo(f"{command}: {ended_by(-code)}", err=True)
     if code:
         raise click.exceptions.Exit(code if code > 0 else 128 - code)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ import pytest
 
 from readerkit.app.mini_names import SAYS
 from tests.helpers import WAIT_S, run, run_on_terminal, run_process
+from tests.processes import is_gone, wait_for
 from tests.readerkit.commands.test_annotate import shell
 
 
@@ -34,6 +36,12 @@ def descendants(pid: int) -> list[int]:
 
 def still_there(pids: list[int]) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def command_line(pid: int) -> bytes:
+    with suppress(OSError):  # it ended meanwhile
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 WITH_TORCH = pytest.mark.parametrize(
@@ -205,3 +213,29 @@ def test_output_that_is_full_is_said(words, real_cache):
     done = shell(f"readerkit {words} >/dev/full")
     assert done.returncode == 1
     assert "cannot write the output: No space left on device\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("signum", "why"),
+    [
+        (signal.SIGKILL, ": by hand, or by the system where memory is short"),
+        (signal.SIGSEGV, ""),
+    ],
+)
+def test_what_a_signal_ended_is_said(signum, why, real_cache):
+    with subprocess.Popen(
+        [sys.executable, "-m", "readerkit", "compare", "ddp"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def training():
+            each = [pid for pid in descendants(process.pid) if not is_gone(pid)]
+            return [p for p in each if b"mini_impls.compare" in command_line(p)]
+
+        os.kill(wait_for(training, WAIT_S)[0], signum)
+        out, err = process.communicate(timeout=WAIT_S)
+    said = f"readerkit compare: its process was ended by {signum.name}{why}"
+    assert (process.returncode, out) == (128 + signum, "")
+    assert err.splitlines()[-1] == said
