@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 from mini_impls.recorder import (
     ALONE,
@@ -25,10 +24,11 @@ from mini_impls.recorder import (
     RankTrace,
     Rates,
 )
+from mini_impls.run_memory import Event as Event
+from mini_impls.run_memory import live_bytes
 
 Span = tuple[float, float]
 """Start and end, in microseconds."""
-Event = Mapping[str, Any]
 
 # --- 1. spans -------------------------------------------------------------------------
 
@@ -144,14 +144,7 @@ class RecordedRank:
         # Copies on the way to the backend are the call's own, and no work of the model.
         self.computing = without(map(span_of, self.operations), inside)
         self.moving = union([*(t.span for t in self.transfers), *inside])
-        allocated = [e for e in trace.events if e.get("name") == "[memory]"]
-        devices = [event["args"].get("Device Type", 0) for event in allocated]
-        shown = max(devices, default=0)  # a GPU, where there is one, is above the CPU
-        self.live = [
-            (float(event["ts"]), int(event["args"]["Total Allocated"]))
-            for event, device in zip(allocated, devices, strict=True)
-            if device == shown
-        ]
+        self.live = live_bytes(trace.events)
 
     def live_by_name(self) -> Iterator[tuple[str, list[tuple[float, int]]]]:
         """Yield the tracks of bytes that lived: one, or one of each part."""

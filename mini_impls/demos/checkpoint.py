@@ -26,7 +26,8 @@ from mini_impls.checkpoint_async import (
 from mini_impls.checkpoint_plan import HeldTensor, TensorBox
 from mini_impls.demos.expected import FLOAT32, replicated
 from mini_impls.demos.full_disk import existing, try_disk
-from mini_impls.demos.training import train_alone
+from mini_impls.demos.peaks import checkpoint_bytes
+from mini_impls.demos.training import collect, train_alone
 from mini_impls.model import Batch, GPTConfig, build_model, compute_loss, shard_batch
 from mini_impls.recorder import Expected
 from readerkit.estimate.states import model_state_bytes
@@ -151,6 +152,7 @@ def train(rank: launch.Rank, args: argparse.Namespace, root: Path) -> None:
         {"rows": half, "columns": args.steps}.items()
     ):
         training = ShardedTraining(rank, reference.model.config, layout, seed=seed)
+        collect(rank)
         rank.recorder.begin(layout)
         rank.recorder.expect(expected(training))
         found: dict[str, Any] | None = resume(root, training.state(), saving)
@@ -191,7 +193,10 @@ def expected(training: ShardedTraining) -> Expected:
     )
     mine = sum(param.numel() for param in training.params.values())
     held = model_state_bytes(params=mine, stage=0, world_size=1, convention="fp32-16")
-    return replace(due, held_bytes=float(held))
+    peak = checkpoint_bytes(
+        training.model.config, rows=ROWS, elements=mine, device=training.rank.device
+    )
+    return replace(due, held_bytes=float(held), peak_bytes=peak)
 
 
 def bytes_in_all(training: ShardedTraining) -> int:

@@ -16,7 +16,7 @@ from readerkit.estimate.collectives import collective_bytes
 from readerkit.estimate.flops import step_flops
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.measured_step import MeasuredRates, measured_step
-from readerkit.estimate.memory import rank_memory
+from readerkit.estimate.memory import RankMemory, rank_layer_bytes, rank_memory
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.pipeline import bubble_fraction
 from readerkit.estimate.shape import Shape
@@ -79,19 +79,45 @@ def peak_bytes(
 
     `rows` are those of a microbatch; `sizes` are the layout's, by the estimates' names.
     """
+    held = rank_bytes(config, rows=rows, rank=rank, convention=convention, **sizes)
+    return float(held.total)
+
+
+def rank_bytes(
+    config: GPTConfig,
+    *,
+    rows: int,
+    rank: int = 0,
+    convention: str = "fp32-16",
+    experts: Mapping[str, int] | None = None,
+    **sizes: Any,
+) -> RankMemory:
+    """Return the same part by part; `experts` has their sizes, where there are any."""
+    shape = shape_of(config, **experts or {})
+    return rank_memory(shape, _layout(config, rows, sizes), precision(convention), rank)
+
+
+def layer_bytes(config: GPTConfig, *, rows: int, **sizes: Any) -> float:
+    """Return what one layer keeps for backward, in bytes, of so many sequences."""
+    layout = _layout(config, rows, sizes)
+    kept = rank_layer_bytes(
+        shape_of(config), layout, "none", moe=False, element_bytes=FLOAT32
+    )
+    return float(kept)
+
+
+def _layout(config: GPTConfig, rows: int, sizes: dict[str, Any]) -> Layout:
     usual: dict[str, Any] = {
         "zero": 0,
         "sequence_parallel": False,
         "recompute": "none",
     }
-    layout = Layout(
+    return Layout(
         **usual | sizes,
         micro_batch=rows,
         sequence=config.max_sequence_length,
         flash=True,
     )
-    held = rank_memory(shape_of(config), layout, precision(convention), rank)
-    return float(held.total)
 
 
 def shape_of(config: GPTConfig, **experts: int) -> Shape:

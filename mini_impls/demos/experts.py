@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from mini_impls import launch
 from mini_impls.demos.expected import FLOAT32, over_steps, replicated
 from mini_impls.demos.formulas import get_expert_traffic
-from mini_impls.demos.training import counted, counted_alone
+from mini_impls.demos.peaks import experts_bytes
+from mini_impls.demos.training import alone, counted, counted_alone
 from mini_impls.expert_dispatch import AllToAllDispatcher
 from mini_impls.expert_routing import ExpertsConfig, TopKRouter, update_expert_biases
 from mini_impls.experts import (
@@ -205,6 +206,13 @@ def expected(
         config,
         rows=ROWS,
         payloads=[*in_layers, *behind],
+        peak=experts_bytes(
+            config,
+            rows=ROWS,
+            ep=groups.ep.size(),
+            etp=groups.etp.size(),
+            gathers="all_to_all" not in shown,
+        ),
         experts=config.num_moe_experts,
         experts_per_token=config.moe_router_topk,
         expert_ffn=config.moe_ffn_hidden_size,
@@ -274,7 +282,7 @@ def train_alone(
     rank: launch.Rank, config: ExpertsConfig, batches: list[Batch]
 ) -> tuple[list[float], Routes]:
     """Return the losses and the routes of one process that holds all experts."""
-    with rank.recorder.alone():
+    with alone(rank):
         gpt = build_moe_model(config, microbatches=rank.world_size)
         routes = Routes(routers(gpt))
         optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)

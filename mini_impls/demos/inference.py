@@ -12,8 +12,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from mini_impls import launch, model
+from mini_impls.demos import training
 from mini_impls.demos.expected import Estimated, ring_bytes, shape_of
-from mini_impls.demos.training import counted_alone
+from mini_impls.demos.peaks import generation_bytes
 from mini_impls.inference import (
     Generation,
     StaticInferenceContext,
@@ -70,11 +71,8 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     """Train a model alone, hand its weights over, generate on all ranks."""
     config = CONFIG
     batch_size, num_tokens = 4, args.steps
-    alone = model.build_model(config).to(rank.device)
-    optimizer = torch.optim.AdamW(alone.parameters(), lr=3e-3)
-    batches = [model.make_batch(config, step=i, batch_size=16) for i in range(40)]
-    batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
-    losses = model.train_one_process(alone, optimizer, counted_alone(rank, batches))
+    with training.alone(rank):
+        alone, losses = train_alone(rank, config)
     rank.say(f"one process trained {len(losses)} steps, loss {losses[-1]:.4f}")
 
     # Rank 0 writes, every rank reads and holds what arrived against the digests.
@@ -90,6 +88,7 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
     gpt = GPT(config).to(rank.device)
     gpt.load_state_dict(weights, strict=not config.share_embeddings_and_output_weights)
     rank.say_each(f"{len(weights)} tensors arrived with the digests they left with")
+    del weights
 
     context = StaticInferenceContext(batch_size, config.max_sequence_length)
     tensor_parallel(gpt, context, rank.group)
@@ -121,6 +120,18 @@ def demo(rank: Rank, args: argparse.Namespace) -> None:
         serve_apart(rank, alone, num_tokens)
 
 
+def train_alone(rank: Rank, config: GPTConfig) -> tuple[GPT, list[float]]:
+    """Return a model that one process trained, without gradients, and its losses."""
+    gpt = model.build_model(config).to(rank.device)
+    optimizer = torch.optim.AdamW(gpt.parameters(), lr=3e-3)
+    batches = [model.make_batch(config, step=i, batch_size=16) for i in range(40)]
+    batches = [(t.to(rank.device), y.to(rank.device)) for t, y in batches]
+    told = training.counted_alone(rank, batches)
+    losses = model.train_one_process(gpt, optimizer, told)
+    optimizer.zero_grad()
+    return gpt, losses
+
+
 def generate_in_steps(
     rank: Rank,
     gpt: GPT,
@@ -129,6 +140,7 @@ def generate_in_steps(
     context: StaticInferenceContext,
 ) -> Generation:
     """Return what `generate` does, each token a step of its own: the prompt's first."""
+    training.collect(rank)
     rank.recorder.parts = min(2, num_tokens)
     tokens, new, seconds = prompt, prompt, []
     for done in range(num_tokens):
@@ -151,7 +163,9 @@ def expected(rank: Rank, new: Tensor, context: StaticInferenceContext) -> Expect
     flops = batch_size * (num_tokens - 1) * forward(logits=False)
     flops += batch_size * forward(logits=True)
     payload = get_traffic(CONFIG, batch_size, num_tokens, ranks)
-    return Estimated(ring_bytes(payload, ranks), flops=float(flops) / ranks)
+    peak = generation_bytes(CONFIG, batch=batch_size, tokens=num_tokens, ranks=ranks)
+    sent = ring_bytes(payload, ranks)
+    return Estimated(sent, flops=float(flops) / ranks, peak_bytes=peak)
 
 
 def get_handover_bytes(

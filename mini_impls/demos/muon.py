@@ -14,7 +14,8 @@ from mini_impls.demos.formulas import (
     get_rows_traffic,
     get_split_traffic,
 )
-from mini_impls.demos.training import counted, counted_alone
+from mini_impls.demos.peaks import UPDATED, muon_owners_bytes, muon_rows_bytes
+from mini_impls.demos.training import alone, counted, counted_alone
 from mini_impls.model import (
     GPT,
     GPTConfig,
@@ -37,6 +38,8 @@ from mini_impls.traffic import CollectiveCounter
 from readerkit.estimate.flops import step_flops
 
 MUON_LR, ADAMW_LR = 5e-3, 3e-3
+ROWS = 4
+"""Sequences of each rank."""
 
 
 def hidden_matrices(gpt: nn.Module) -> list[nn.Parameter]:
@@ -67,23 +70,24 @@ class Chained(torch.optim.Optimizer):
 def train_alone(rank: launch.Rank, steps: int) -> Reference:
     """Return one process's run of the default model with Muon and AdamW."""
     config, w = GPTConfig(), rank.world_size
-    batches = [make_batch(config, step=i, batch_size=4 * w) for i in range(steps)]
-    with rank.recorder.alone():
+    batches = [make_batch(config, step=i, batch_size=ROWS * w) for i in range(steps)]
+    with alone(rank):
         gpt = build_model(config)
         optimizer = Chained(gpt, Muon(hidden_matrices(gpt), MUON_LR))
         told = counted_alone(rank, batches)
         losses = train_one_process(gpt, optimizer, told, chunks=w)
+        del optimizer
     return Reference(batches, losses, gpt)
 
 
 Step = Callable[[], object]
+Built = tuple[Step, list[torch.optim.Optimizer], dict[str, int], float]
+"""The step, its optimizers, what it should send, and the most it should hold."""
 
 
-def build_whole(
-    rank: launch.Rank, gpt: GPT
-) -> tuple[Step, list[torch.optim.Optimizer], dict[str, int]]:
-    """Return the step of owners of whole tensors, and what it should send."""
-    params = list(gpt.parameters())
+def build_whole(rank: launch.Rank, gpt: GPT) -> Built:
+    """Return the step of owners of whole tensors, and what it is due."""
+    params, matrices = list(gpt.parameters()), set(hidden_matrices(gpt))
     both: list[torch.optim.Optimizer] = [
         Muon(hidden_matrices(gpt), MUON_LR),
         torch.optim.AdamW(others(gpt), ADAMW_LR),
@@ -94,15 +98,28 @@ def build_whole(
         all_reduce_gradients(params, rank.group)
         optimizer.step()
 
-    return step, both, get_layer_wise_traffic(optimizer.params_list)
+    shares = optimizer.params_list
+    mine = shares[rank.rank]
+    peak = muon_owners_bytes(
+        gpt.config,
+        rows=ROWS,
+        ranks=rank.world_size,
+        state_bytes=sum(UPDATED * p.numel() // (1 + (p in matrices)) for p in mine),
+        longest=max(sum(p.numel() for p in share) for share in shares),
+    )
+    return step, both, get_layer_wise_traffic(shares), peak
 
 
-def build_rows(
-    rank: launch.Rank, gpt: GPT
-) -> tuple[Step, list[torch.optim.Optimizer], dict[str, int]]:
-    """Return the step of rows of every tensor, and what it should send."""
+def build_rows(rank: launch.Rank, gpt: GPT) -> Built:
+    """Return the step of rows of every tensor, and what it is due."""
     shapes = {name: param.shape for name, param in gpt.named_parameters()}
     traffic = get_rows_traffic(gpt, rank.world_size)
+    peak = muon_rows_bytes(
+        gpt.config,
+        rows=ROWS,
+        ranks=rank.world_size,
+        matrices=[p.shape for p in hidden_matrices(gpt)],
+    )
     units = ["", *(f"layers.{i}" for i in range(gpt.config.num_layers))]
     fsdp_options.fully_shard(gpt, rank.group, modules=units)
     num_rows = {param: shapes[name][0] for name, param in gpt.named_parameters()}
@@ -115,7 +132,7 @@ def build_rows(
         for optimizer in both:
             optimizer.step()
 
-    return step, both, traffic
+    return step, both, traffic, peak
 
 
 WAYS = {"whole tensors": build_whole, "rows of each": build_rows}
@@ -124,8 +141,8 @@ WAYS = {"whole tensors": build_whole, "rows of each": build_rows}
 def train(rank: launch.Rank, reference: Reference, way: str) -> None:
     """Train in one way; say its losses, what it sent, and what a rank keeps."""
     gpt = build_model(reference.model.config).to(rank.device)
-    step, optimizers, traffic = WAYS[way](rank, gpt)
-    rank.recorder.expect(expected(gpt.config, rank, traffic))
+    step, optimizers, traffic, peak = WAYS[way](rank, gpt)
+    rank.recorder.expect(expected(gpt.config, rank, traffic, peak))
     losses = []
     for tokens, labels in counted(rank, reference.batches, f"{way}, step"):
         here = shard_batch((tokens, labels), rank=rank.rank, world_size=rank.world_size)
@@ -139,10 +156,8 @@ def train(rank: launch.Rank, reference: Reference, way: str) -> None:
         mean = loss.detach()
         dist.all_reduce(mean, group=rank.group)
         losses.append(mean.item() / rank.world_size)
-    for done, (loss_here, alone) in enumerate(
-        zip(losses, reference.losses, strict=True)
-    ):
-        rank.say(f"{way}, step {done}: loss {loss_here:.4f}, one process {alone:.4f}")
+    for done, (ours, there) in enumerate(zip(losses, reference.losses, strict=True)):
+        rank.say(f"{way}, step {done}: loss {ours:.4f}, one process {there:.4f}")
     for op, size in sent.payload_bytes().items():
         rank.say(f"{way}: {op} of {size:,} bytes (formula {traffic.get(op, 0):,})")
     rank.say_each(f"{way}: parameters apart by {apart(rank, reference, gpt):.1e}")
@@ -170,10 +185,15 @@ def tensors_of(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
         yield from (t for t in state.values() if isinstance(t, Tensor))
 
 
-def expected(config: GPTConfig, rank: launch.Rank, traffic: dict[str, int]) -> Expected:
-    """Return what a rank is due, of four sequences; its products are its forward's."""
-    flops = step_flops(shape_of(config), batch=4, sequence=config.max_sequence_length)
-    return Estimated(ring_bytes(traffic, rank.world_size), flops=float(flops))
+def expected(
+    config: GPTConfig, rank: launch.Rank, traffic: dict[str, int], peak: float
+) -> Expected:
+    """Return what a rank is due; its products are its forward's."""
+    flops = step_flops(
+        shape_of(config), batch=ROWS, sequence=config.max_sequence_length
+    )
+    sent = ring_bytes(traffic, rank.world_size)
+    return Estimated(sent, flops=float(flops), peak_bytes=peak)
 
 
 def show_split(rank: launch.Rank) -> None:

@@ -3,6 +3,8 @@
 import argparse
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -10,7 +12,12 @@ from torch import nn
 
 from mini_impls import launch
 from mini_impls.demos.expected import FLOAT32, Estimated, ring_bytes, shape_of
-from mini_impls.demos.training import counted, train_alone
+from mini_impls.demos.peaks import (
+    offloaded_activations_bytes,
+    offloaded_optimizer_bytes,
+    offloaded_states_bytes,
+)
+from mini_impls.demos.training import counted, drop_hooks, train_alone
 from mini_impls.model import (
     GPT,
     GPTConfig,
@@ -66,8 +73,8 @@ def padding(gpt: GPT, world_size: int) -> float:
 # --- 1. what is done in a step ---
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
-Parts = tuple[Forward, Callable[[], None]]
-"""What computes logits, and what updates."""
+Parts = tuple[Forward, Callable[[], None], list[nn.Parameter]]
+"""What computes logits, what updates, and parameters with hooks."""
 
 
 def build_optimizer(
@@ -76,13 +83,13 @@ def build_optimizer(
     """Return the model with its optimizer on the host, for each rank the whole."""
     kind = OverlappedHostOptimizer if overlapped else HostOptimizer
     optimizer = kind(gpt.parameters(), torch.optim.AdamW, link, lr=3e-3)
-    return gpt, optimizer.step
+    return gpt, optimizer.step, list(gpt.parameters())
 
 
 def build_states(rank: launch.Rank, gpt: GPT, link: HostLink, prefetch: bool) -> Parts:
     """Return the model with its rows, and their optimizer, on the host."""
     names = unit_names(gpt)
-    OffloadedModel(gpt, rank.group, link, modules=names, prefetch=prefetch)
+    model = OffloadedModel(gpt, rank.group, link, modules=names, prefetch=prefetch)
     optimizer = torch.optim.AdamW(gpt.parameters(), 3e-3)
     link.forget()
 
@@ -90,7 +97,7 @@ def build_states(rank: launch.Rank, gpt: GPT, link: HostLink, prefetch: bool) ->
         optimizer.step()
         optimizer.zero_grad()
 
-    return gpt, step
+    return gpt, step, [whole for unit in model.units for whole in unit.wholes]
 
 
 def build_activations(
@@ -116,7 +123,7 @@ def build_activations(
         optimizer.step()
         optimizer.zero_grad()
 
-    return forward, step
+    return forward, step, []
 
 
 def mean_gradients(gpt: nn.Module, group: dist.ProcessGroup) -> None:
@@ -134,7 +141,48 @@ BUILD = {
 }
 
 
-# --- 2. training, and what it says ---
+# --- 2. a lane whose end of a copy is seen ---
+
+
+class SeenLane(ThreadPoolExecutor):
+    """Copies as a lane of `HostLink` does; the thread that asks is last to let go.
+
+    The recorder sees what is freed on its own thread alone. What a copy was of would
+    look alive until its memory is used again; here, until the next copy is asked for.
+    """
+
+    def __init__(self, workers: int, name: str) -> None:
+        super().__init__(workers, name)
+        self.boxes: list[tuple[Future[Any], list[Any]]] = []
+
+    def submit(self, copy: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a copy, and let go of what earlier ones held."""
+        self.forget()
+        box = [args]
+        done = super().submit(_copy, copy, box)
+        self.boxes.append((done, box))
+        return done
+
+    def forget(self) -> None:
+        """Let go of what ended."""
+        for done, box in self.boxes:
+            if done.done():
+                box.clear()
+        self.boxes = [pair for pair in self.boxes if pair[1]]
+
+
+def forget(link: HostLink) -> None:
+    """Let go of what ended in the lanes of a link, where they are seen."""
+    for lane in link.lanes.values():
+        if isinstance(lane, SeenLane):
+            lane.forget()
+
+
+def _copy(copy: Callable[..., None], box: list[Any]) -> None:
+    copy(*box[0])
+
+
+# --- 3. training, and what it says ---
 
 
 def train(
@@ -148,11 +196,12 @@ def train(
     build, names = BUILD[what]
     name, world_size = f"{what}, {names[second]}", rank.world_size
     link = HostLink(rank.device, bytes_per_s=rate)
+    if rank.recorder.is_on:
+        link.lanes = {way: SeenLane(1, way) for way in link.lanes}
     gpt = build_model(reference.model.config).to(rank.device)
-    forward, step = build(rank, gpt, link, second)
+    forward, step, hooked = build(rank, gpt, link, second)
     is_alone = what == "optimizer-cpu"  # each rank trains all of it, as one process
-    if not is_alone:
-        rank.recorder.expect(expected(gpt.config, rank, what))
+    rank.recorder.expect(expected(gpt.config, rank, what, second))
     losses, begin = [], time.perf_counter()
     for batch in counted(rank, reference.batches, f"{name}, step"):
         parts = range(world_size) if is_alone else [rank.rank]
@@ -164,11 +213,13 @@ def train(
             (loss / len(parts)).backward()
             total += loss.detach()
         step()
+        forget(link)
         if not is_alone:
             dist.all_reduce(total, group=rank.group)
         losses.append(total.item() / world_size)
     seconds = (time.perf_counter() - begin) / len(losses)
     link.close()
+    drop_hooks(hooked)
     pairs = enumerate(zip(losses, reference.losses, strict=True))
     for done, (here, alone) in pairs if what == "states-cpu" and second else ():
         rank.say(f"step {done}: loss {here:.4f}, one process {alone:.4f}")
@@ -209,18 +260,31 @@ def say_moved(
         rank.say(f"{way}: {moved:,} bytes (formula {round(bytes_due):,}) a step")
 
 
-def expected(config: GPTConfig, rank: launch.Rank, what: str) -> Expected:
-    """Return what a rank of data parallelism is due."""
+def expected(config: GPTConfig, rank: launch.Rank, what: str, second: bool) -> Expected:
+    """Return what a rank is due: of data parallelism, or of all the work alone."""
+    ranks, device = rank.world_size, rank.device
     whole = FLOAT32 * sum(p.numel() for p in build_model(config).parameters())
+    shape, sequence, rows = shape_of(config), config.max_sequence_length, ROWS
     sent = {"all_reduce": whole}
-    if what == "states-cpu":
+    if what == "optimizer-cpu":
+        sent, rows = {}, ROWS * ranks
+        peak = offloaded_optimizer_bytes(
+            config, rows=ROWS, overlapped=second, device=device
+        )
+    elif what == "states-cpu":
         sent = {"all_gather": 2 * whole, "reduce_scatter": whole}
-    shape, sequence = shape_of(config), config.max_sequence_length
-    flops = step_flops(shape, batch=ROWS, sequence=sequence)
-    return Estimated(ring_bytes(sent, rank.world_size), flops=float(flops))
+        peak = offloaded_states_bytes(
+            config, rows=ROWS, ranks=ranks, prefetch=second, device=device
+        )
+    else:
+        peak = offloaded_activations_bytes(
+            config, rows=ROWS, ahead=second, device=device
+        )
+    flops = step_flops(shape, batch=rows, sequence=sequence)
+    return Estimated(ring_bytes(sent, ranks), flops=float(flops), peak_bytes=peak)
 
 
-# --- 3. on this command line's ranks ---
+# --- 4. on this command line's ranks ---
 
 
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
@@ -230,7 +294,7 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         rank.say("host and device are two names for this machine's memory here")
     speed = f"{args.mb_per_s:g} MB/s at most, a number that was chosen"
     rank.say(f"each copy is made, and timed: {speed if rate else 'as fast as it is'}")
-    reference = train_alone(rank, args.steps)
+    reference = train_alone(rank, args.steps, rows=ROWS)
     rank.recorder.parts = 2 * len(BUILD)
     for what, (_, names) in BUILD.items():
         for second in (False, True):

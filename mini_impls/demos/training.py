@@ -1,6 +1,8 @@
 """Training beside one process, as the demos share it."""
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -27,6 +29,7 @@ def counted(
     rank: Rank, batches: Sequence[Batch], doing: str = "step"
 ) -> Iterator[Batch]:
     """Yield the batches, and tell a person who waits how many are done."""
+    collect(rank)  # the part before this one
     for done, batch in enumerate(batches):
         rank.show(doing, done, len(batches))
         with rank.recorder.step(batch[0].numel()):
@@ -38,6 +41,33 @@ def counted_alone(rank: Rank, batches: Sequence[Batch]) -> Iterator[Batch]:
     for done, batch in enumerate(batches):
         rank.show("one process alone, step", done, len(batches))
         yield batch
+
+
+@contextmanager
+def alone(rank: Rank) -> Iterator[None]:
+    """Do what is only there to compare with; what it keeps is no part of a peak.
+
+    What the caller dropped within counts as dropped, though it refers to itself.
+    """
+    with rank.recorder.alone():
+        yield
+        collect(rank)
+
+
+def collect(rank: Rank) -> None:
+    """Free what refers to itself, where memory is recorded: it looks alive there."""
+    if rank.recorder.is_on:
+        gc.collect()
+
+
+def drop_hooks(params: Iterable[nn.Parameter]) -> None:
+    """Remove what runs once a gradient is there, or the next part has this one's model.
+
+    The collector does not see that such a hook refers to its own parameter.
+    """
+    for param in params:
+        if hooks := param._post_accumulate_grad_hooks:
+            hooks.clear()
 
 
 def next_multiple(of: int, least: int) -> int:
@@ -58,11 +88,12 @@ def train_alone(rank: Rank, steps: int, *, rows: int = 8) -> Reference:
     batches = [
         make_batch(config, step=i, batch_size=rows * world_size) for i in range(steps)
     ]
-    with rank.recorder.alone():
+    with alone(rank):
         model = build_model(config)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
         told = counted_alone(rank, batches)
         losses = train_one_process(model, optimizer, told, chunks=world_size)
+        del optimizer
     return Reference(batches, losses, model)
 
 

@@ -159,7 +159,8 @@ def test_all_demos_are_run():
     elsewhere = {"pipeline", "inference", "schedules", "compression", *labs}
     elsewhere |= {"zero_bubble", "experts", "mixed_precision", "muon", "layout"}
     recorders = {name for name in files if name.split("_")[0] == "play"}
-    shared = {"expected", "formulas", "full_disk", "layout_traffic", "training"}
+    shared = {"expected", "formulas", "full_disk", "layout_traffic", "peaks"}
+    shared |= {"training"}
     elsewhere |= {"recover_elastic"}  # test_recover_agent
     assert files - {*shared, *recorders} == {*OPTIONS, *elsewhere}
 
