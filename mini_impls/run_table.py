@@ -1,16 +1,19 @@
 """Where the time of a step goes, as a table: a row for each rank, and one for all."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mini_impls.recorder import Expected
 from mini_impls.run_metrics import RankMetrics, RankSummary
+from readerkit.wording.fold import fold
 from readerkit.wording.numbers import format_bytes, format_seconds
 
 _HEADS = (
     "rank", "step", "computing", "hidden", "exposed", "waiting", "other",
     "sent", "calls", "peak", "resident", "tokens/s",
 )  # fmt: skip
+_LAST_OF_TIME = "other"
+"""Where a table breaks that is wider than the screen: bytes and rates follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,48 @@ def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
     return tables
 
 
-def table(ranks: Sequence[RankSummary]) -> str:
-    """Return the same as text."""
-    lines = []
-    for part in part_tables(ranks):
-        widths = [max(map(len, column)) for column in zip(*part.rows, strict=True)]
-        lines += [f"{part.name}:"] if part.name else []
-        for row in part.rows:
-            cells = zip(row, widths, strict=True)
-            lines.append("  ".join(cell.rjust(width) for cell, width in cells))
-        lines += part.beside
+def table(ranks: Sequence[RankSummary], columns: int | None = None) -> str:
+    """Return the same as text; with a width, rows of fewer columns, one set below."""
+    lines = [line for part in part_tables(ranks) for line in _told(part, columns)]
     return "\n".join(lines) or "no step was recorded: this mini takes none"
+
+
+def screen(ranks: Sequence[RankSummary], columns: int, lines: int) -> list[str]:
+    """Return rows of such a screen: the tables, then the sentences that fit whole."""
+    parts = part_tables(ranks)
+    found = [row for part in parts for row in _told(replace(part, beside=[]), columns)]
+    for sentence in (each for part in parts for each in part.beside):
+        folded = fold(sentence, columns).split("\n")
+        if len(found) + len(folded) > lines:
+            break
+        found += folded
+    return found
+
+
+def _told(part: PartTable, columns: int | None) -> Iterable[str]:
+    if part.name:
+        yield f"{part.name}:"
+    widths = [max(map(len, column)) for column in zip(*part.rows, strict=True)]
+    for block in _blocks(part.rows[0], widths, columns):
+        for row in part.rows:
+            yield "  ".join(row[i].rjust(widths[i]) for i in block)
+    yield from part.beside
+
+
+def _blocks(
+    heads: Sequence[str], widths: Sequence[int], columns: int | None
+) -> list[list[int]]:
+    """Return which columns stand beside each other; each block begins with the rank."""
+    if columns is None or sum(widths) + 2 * (len(widths) - 1) <= columns:
+        return [[*range(len(heads))]]
+    blocks = [[0]]
+    for i in range(1, len(heads)):
+        taken = sum(widths[each] + 2 for each in blocks[-1])
+        is_full = taken + widths[i] > columns and len(blocks[-1]) > 1
+        if is_full or heads[i - 1] == _LAST_OF_TIME:
+            blocks.append([0])
+        blocks[-1].append(i)
+    return blocks
 
 
 def _row(of: RankMetrics, ranks: int) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from mini_impls.recorder import Expected, Predicted, Rates, Recorder
 from mini_impls.run_metrics import RankMetrics, RankSummary, predict, summarize
-from mini_impls.run_table import part_tables, table
+from mini_impls.run_table import part_tables, screen
 from readerkit.system.private_files import make_folder
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class WatchingRecorder(Recorder):
             keys = [f"watch/{rank}" for rank in range(self.rank.world_size)]
             told = [_read(store.get(key)) for key in keys if store.check([key])]
             shown = in_common(told)
-            self.rank.status.show_below(table(shown).splitlines() if shown else [])
+            room = self.rank.status.room_below()
+            self.rank.status.show_below(screen(shown, *room) if shown else [])
             leave_for_a_page(shown, number)
 
 

@@ -1,6 +1,7 @@
 """A demonstration that is looked at: afterwards, or while it runs."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from mini_impls.run_rates import measure_rates
 from mini_impls.run_table import table
 from mini_impls.run_trace import write
 from mini_impls.run_watch import WatchingRecorder, leave_for_a_page
+from readerkit.wording.fold import width_of
 
 if TYPE_CHECKING:
     from mini_impls.launch import Rank
@@ -34,7 +36,7 @@ class Traced:
         traces = gather(recorder.take(rank.rank, rank.device), rank.group)
         if traces is not None:
             write(self.path, traces)
-            told = table([*map(summarize, traces)])
+            told = table([*map(summarize, traces)], width_of(sys.stdout))
             rank.say(f"\n{told}\ntrace of all ranks: {self.path}")
 
 
@@ -52,5 +54,6 @@ class Watched:
         rank.status.show_below(())
         seen = gather(recorder.summary(), rank.group)
         if seen is not None:
-            rank.say(f"\nThe last step that was looked at:\n{table(seen)}")
+            told = table(seen, width_of(sys.stdout))
+            rank.say(f"\nThe last step that was looked at:\n{told}")
             leave_for_a_page(seen, recorder.last_step, has_ended=True)

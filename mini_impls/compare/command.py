@@ -38,7 +38,7 @@ from readerkit.system.garbage import kept
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import take_over
 from readerkit.upstreams.store import write_atomically
-from readerkit.wording.fold import screen_columns
+from readerkit.wording.fold import fitting, screen_columns, width_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,10 +59,11 @@ def main(argv: list[str] | None = None) -> int:
         shown: list[str] = []
 
         def show(traces: Sequence[RankTrace]) -> None:
-            shown.append(table([*map(summarize, traces)]))
+            told = table([*map(summarize, traces)], width_of(sys.stdout))
             if args.trace is not None:
                 write(args.trace, traces)
-                shown[-1] += f"\ntrace of all ranks: {args.trace}"
+                told += f"\ntrace of all ranks: {args.trace}"
+            shown.append(fitting(told, sys.stdout))
 
         record = compare(
             library,

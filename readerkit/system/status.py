@@ -41,6 +41,11 @@ class Status:
         """Have these below the line from now on; not where it cannot go back."""
         self._below = tuple(rows)
 
+    def room_below(self) -> tuple[int, int]:
+        """Return how many letters fit on a line below, and how many lines do."""
+        columns, lines = self._size()
+        return columns, lines - 2
+
     def draw_again(self) -> None:
         """Draw what stands below once more, under what was printed since."""
         if self._below and not _is_plain() and self._is_watched():
@@ -88,8 +93,8 @@ class Status:
             self._put(text)
 
     def _put(self, text: str) -> None:
-        columns, lines = self._size()
-        below = self._below[: lines - 2]
+        columns, lines = self.room_below()
+        below = self._below[:lines]
         rows = "".join(f"\n{row[:columns]}" for row in below)
         back = f"\x1b[{len(below)}A" if below else ""
         self._write(f"\r\x1b[J\x1b[2m{text[:columns]}\x1b[0m{rows}{back}\r")

@@ -28,9 +28,15 @@ def screen_columns(stream: TextIO | None = None) -> int:
         return 80
 
 
+def width_of(stream: TextIO) -> int | None:
+    """Return how wide the terminal of a stream is; None where it has none."""
+    return screen_columns(stream) if stream.isatty() else None
+
+
 def fitting(text: str, stream: TextIO) -> str:
     """Return text whose words stay whole on the terminal that a stream may be."""
-    return fold(text, screen_columns(stream)) if stream.isatty() else text
+    columns = width_of(stream)
+    return text if columns is None else fold(text, columns)
 
 
 def fold(text: str, columns: int) -> str:

@@ -7,6 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from mini_impls.demos.expected import Estimated
+from mini_impls.recorder import Rates
+from mini_impls.run_metrics import RankMetrics, RankSummary, predict
+from mini_impls.run_table import part_tables, screen, table
 from mini_impls.run_watch import is_looked_at
 from tests.helpers import ROOT
 from tests.terminals import Terminal
@@ -25,6 +29,66 @@ def test_ever_fewer_steps_are_looked_at():
     assert looked_at[:9] == [*range(9)]
     assert len(looked_at) < 40
     assert max(b / a for a, b in pairwise(looked_at[8:])) <= 1.25
+
+
+def seen(rank):
+    """Return what was seen of a rank, each cell as wide as they get."""
+    of = RankMetrics(
+        rank, 3, 0.07788, 0.03, 0.0, 0.04, 0.03, 411_000.0, 10, 123_456.0, 11_400_000,
+        316_000_000,
+    )  # fmt: skip
+    rates = Rates(2, 8, 0.02, 0.001, 10**6, 0.101, 300_000_000)
+    due = Estimated(sent_bytes=4e5, flops=1e8, peak_bytes=4e6)
+    made = predict({"": of}, {"": due}, rates)
+    return RankSummary(rank, {"": of}, {"": due}, 1e9, rates, made)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_a_table_fits_its_terminal_with_every_column_in_its_place(columns):
+    ranks = [seen(0), seen(1)]
+    whole = table(ranks).splitlines()
+    told = table(ranks, columns).splitlines()
+    grid = told[: len(told) - len(whole) + 4]
+    assert max(map(len, grid)) <= columns < len(whole[0])
+    cells = [line.split() for line in grid]
+    for i, line in enumerate(whole[:4]):
+        assert [cell for row in cells[i::4] for cell in row[1:]] == line.split()[1:]
+    assert {row[0] for row in cells} == {"rank", "0", "1", "all"}
+    assert told[len(grid) :] == whole[4:]
+    # Where the time goes stands by itself, as far as one row has room for it.
+    assert columns < 60 or cells[0][1:] == whole[0].split()[1:7]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"), [(40, 30), (79, 22), (79, 12), (200, 40)]
+)
+def test_a_screen_has_whole_sentences_as_far_as_they_fit(columns, lines):
+    ranks = [seen(0), seen(1)]
+    below = screen(ranks, columns, lines)
+    assert len(below) <= lines and max(map(len, below)) <= columns
+    told = table(ranks, columns).split("\nrank 0 beside")[0].splitlines()
+    assert below[: len(told)] == told
+    [part] = part_tables(ranks)
+    words = " ".join(below[len(told) :]).split()
+    whole = [" ".join(part.beside[:n]).split() for n in range(len(part.beside) + 1)]
+    assert words in whole
+    assert (words == whole[-1]) == (lines > 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_on_a_narrow_terminal_no_row_is_cut_or_wrapped(columns):
+    with Terminal(*RUN, columns=columns, lines=40, cwd=ROOT) as terminal:
+        assert terminal.close() == 0
+        text = terminal.shown.replace("\r\n", "\n")
+    drawn, _, last = text.partition("\nThe last step that was looked at:\n")
+    for shown in (drawn, last):
+        plain = re.sub(r"\x1b\[\w+|\r", "", shown)
+        rows = [row for row in plain.splitlines() if "computing" in row or "%" in row]
+        assert rows and max(map(len, rows)) <= columns
+        assert re.search(r" tokens/s *$", plain, re.MULTILINE)
+    assert "in a training step alone" in " ".join(last.split())
+    assert {"0", "1", "all"} <= set(re.findall(r"^ *(\w+) ", last, re.MULTILINE))
 
 
 @pytest.mark.further
