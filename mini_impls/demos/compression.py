@@ -30,7 +30,7 @@ def compressors(args: argparse.Namespace) -> dict[str, Compressor]:
         "float16": all_reduce_as(torch.float16),
         "uint8": all_gather_uint8,
         f"top {args.share:.0%}": TopK(args.share),
-        f"PowerSGD of rank {args.columns:.0f}": PowerSGD(int(args.columns)),
+        f"PowerSGD of rank {args.columns}": PowerSGD(args.columns),
     }
 
 
@@ -98,12 +98,24 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
         rank.say(f"furthest a parameter is from the one process: {apart:.1e}")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Refuse a part of the gradients that is none."""
+    if not 0 < args.share <= 1:
+        raise ValueError(f"--share {args.share:g} is no share above 0, at most 1")
+    if args.columns < 1:
+        raise ValueError(f"--columns {args.columns} is below 1")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
     options = {
         "share": (0.01, "share of the elements that top-k sends (default 0.01)"),
-        "columns": (2.0, "columns of PowerSGD's P and Q (default 2; torch's is 1)"),
+        "columns": (2, "columns of PowerSGD's P and Q (default 2; torch's is 1)"),
     }
     return launch.main(
-        demo, description="Gradient compression.", options=options, argv=argv
+        demo,
+        description="Gradient compression.",
+        check=check,
+        options=options,
+        argv=argv,
     )

@@ -59,9 +59,19 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
 
 
+def check(args: argparse.Namespace) -> None:
+    """Refuse a bucket that holds nothing."""
+    if not 0 < args.bucket_cap_mb < float("inf"):
+        raise ValueError(f"--bucket-cap-mb {args.bucket_cap_mb:g} is no size above 0")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demo on this command line's ranks; return the exit status."""
     options = {"bucket-cap-mb": (0.1, "bucket size in MiB (default 0.1; upstream 25)")}
     return launch.main(
-        demo, description="Data parallelism in buckets.", options=options, argv=argv
+        demo,
+        description="Data parallelism in buckets.",
+        check=check,
+        options=options,
+        argv=argv,
     )

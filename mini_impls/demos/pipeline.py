@@ -92,7 +92,7 @@ def check(args: argparse.Namespace) -> None:
     try:
         check_sizes(config_of(args), args.world * args.chunks)
     except ValueError as error:
-        fit = next_multiple(args.world * args.chunks, args.layers)
+        fit = next_multiple(args.world * args.chunks, max(args.layers, 1))
         raise ValueError(f"--layers: {error}, {fit} can") from error
 
 

@@ -267,6 +267,8 @@ def sizes_of(args: argparse.Namespace, world_size: int) -> tuple[GPTConfig, int]
 
 def check(args: argparse.Namespace) -> None:
     """Raise ValueError where schedule, layers and ranks do not fit."""
+    if not 0 <= args.step_ms < float("inf"):
+        raise ValueError(f"--step-ms {args.step_ms:g} is no time")
     config, microbatches = sizes_of(args, args.world)
     try:
         get_blocks(args.schedule, args.world, microbatches)
@@ -277,7 +279,7 @@ def check(args: argparse.Namespace) -> None:
     try:
         check_sizes(config, stages)
     except ValueError as error:
-        fit = next_multiple(stages, config.num_layers)
+        fit = next_multiple(stages, max(config.num_layers, 1))
         raise ValueError(f"--layers: {error}, {fit} can") from error
 
 

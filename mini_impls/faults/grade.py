@@ -38,6 +38,11 @@ CLOSE = 1e-4
 WORLD_SIZE = 2
 
 
+def longest_work(timeout_s: float) -> float:
+    """Return how many seconds the reader's section may take on the exercise's work."""
+    return 4 * timeout_s + 30
+
+
 class OverTimeError(Exception):
     """The reader's file does not come to its end."""
 
@@ -69,7 +74,8 @@ def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckRes
     status = Status()
 
     def run(file: Path | None) -> Outcome:
-        status.show(f"{'the mini' if file is None else 'your section'} on two ranks")
+        whose = "the mini" if file is None else "your section"
+        status.show(f"{whose} on two ranks, {longest_work(timeout_s):g} s at most")
         arguments = (exercise.work, file, timeout_s)
         try:
             ranks = launch.run(run_work, arguments, world_size=WORLD_SIZE)
@@ -214,16 +220,18 @@ def main(argv: list[str] | None = None) -> int:
             results.flush()
             os.fsync(results.fileno())
 
+        limit = min(args.limit, longest_work(args.timeout))
         try:
-            signal.setitimer(signal.ITIMER_REAL, args.limit)
+            signal.setitimer(signal.ITIMER_REAL, limit)
             for result in grade(exercise, args.file, args.timeout):
                 write(result)
                 passed &= result.passed is not False
-                signal.setitimer(signal.ITIMER_REAL, args.limit)  # each has as long
+                limit = args.limit  # each has as long
+                signal.setitimer(signal.ITIMER_REAL, limit)
         except SignalException as error:
             return 128 + error.sigval
         except OverTimeError:
-            says = f"it was ended after {args.limit:g} s: does a loop never end?"
+            says = f"it was ended after {limit:g} s: does a loop never end?"
             write(CheckResult("it comes to its end", False, says))
             return 1
         except RuntimeError as error:

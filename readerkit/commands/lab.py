@@ -80,7 +80,14 @@ def lab(
         )
     if options and action != "run":
         raise click.UsageError(f"unexpected argument: {options[0]}")
+    if as_json and number is not None and action != "check":
+        raise click.UsageError("--json lists or checks: add --check")
     if number is None:
+        if as_json:
+            print_json(
+                [{"lab": each.id, "title": each.title} for each in LABS.values()]
+            )
+            return
         say_whose("labs")
         for each in LABS.values():
             tell(f"{each.id}  {each.title}")

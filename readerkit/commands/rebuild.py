@@ -54,7 +54,8 @@ OWN_CHECKS = (
     type=FiniteRange(1, 3600),
     default=15.0,
     show_default=True,
-    help="Seconds that one call may wait.",
+    help="Seconds that a call between ranks may wait; your section is ended after "
+    "four times as long and half a minute.",
 )
 @shipped_language_option(
     "What is said, titles and hints in another language: es; the rest is marked."
@@ -105,6 +106,9 @@ def rebuild(
     section = Section.of(find_exercise(known, of, name))
     if sum((check or file is not None, hint, solution)) > 1:
         raise click.UsageError("one of --check, --hint and --solution at a time")
+    grades = check or file is not None
+    if as_json and not grades:
+        raise click.UsageError("--json grades or lists: add --check")
     if solution:
         _show_solution(section)
         return
@@ -112,13 +116,11 @@ def rebuild(
         _say_hint(section.exercise, lang)
         return
     path = file or begin(section, anew=again)
-    if check or file is not None:
+    if grades:
         passed = _graded(
             section, path, timeout, lang, as_json=as_json, counts=file is None
         )
         raise click.exceptions.Exit(0 if passed else 1)
-    if as_json:
-        raise click.UsageError("--json grades or lists: add --check")
     _begin(section, path, timeout, lang)
 
 

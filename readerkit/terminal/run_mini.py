@@ -59,7 +59,7 @@ def ended_by(signum: int) -> str:
     """Return what became of a process that a signal ended before it could say so."""
     said = f"its process was ended by {signal.Signals(signum).name}"
     if signum == signal.SIGKILL:
-        said += ": by hand, or by the system where memory is short"
+        said += ": by hand, by code that it ran, or where memory is short"
     return said
 
 

@@ -86,6 +86,15 @@ def test_lab_01_says_what_it_measured_of_what_was_asked(measure):
         )
 
 
+def test_json_is_all_that_is_printed_or_is_refused(capsys):
+    listed = json.loads(run(capsys, "lab", "--json").out)
+    assert [each["lab"] for each in listed] == [f"{i:02}" for i in range(5)]
+    for action in ((), ("--task",), ("--run",)):
+        refused = run(capsys, "lab", "02", *action, "--json")
+        assert (refused.code, refused.out) == (2, "")
+        assert "--json lists or checks: add --check" in refused.err
+
+
 def test_guesses_stand_beside_what_was_measured(measure):
     [result] = measure("01").glob("*.json")
     found = answers(read_result(DdpResult, "01", result), [100, None, 2])

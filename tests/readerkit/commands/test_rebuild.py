@@ -132,8 +132,8 @@ def test_what_never_ends_is_ended(tmp_path):
     command = ["collectives", "ring", "--file", path, "--timeout", "1"]
     ended = run(tmp_path, *command)
     assert ended.returncode == 1
-    assert time.monotonic() - begun < 200
-    assert "does a loop never end?" in ended.stdout
+    assert time.monotonic() - begun < 60
+    assert "it was ended after 34 s: does a loop never end?" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,13 @@ def test_hints_come_one_by_one_and_the_solution_is_noted(tmp_path):
     listed = json.loads(run(tmp_path, "ddp", "--json").stdout)
     (row,) = (each for each in listed if each["name"] == "overlap")
     assert (row["hints"], row["saw_solution"], row["solved"]) == (3, True, False)
+
+
+@pytest.mark.parametrize("wanted", ["--hint", "--solution"])
+def test_what_is_text_alone_is_refused_as_json(tmp_path, wanted):
+    ended = run(tmp_path, "ddp", "mean", wanted, "--json")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--json grades or lists: add --check" in ended.stderr
 
 
 @pytest.mark.slow

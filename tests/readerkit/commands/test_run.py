@@ -218,7 +218,10 @@ def test_output_that_is_full_is_said(words, real_cache):
 @pytest.mark.parametrize(
     ("signum", "why"),
     [
-        (signal.SIGKILL, ": by hand, or by the system where memory is short"),
+        (
+            signal.SIGKILL,
+            ": by hand, by code that it ran, or where memory is short",
+        ),
         (signal.SIGSEGV, ""),
     ],
 )
