@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -105,6 +106,8 @@ def train(
             f"step {step}: loss {mean:.4f}, one process {alone:.4f}"
             + ("" if was_made else skipped)
         )
+    # Parameters hold their hooks, and these the parameters, where no collector looks.
+    optimizer.main_grads.main_grad.clear()
 
 
 # --- what small updates come to ---
@@ -164,38 +167,46 @@ def fp8_ways() -> dict[str, Callable[[], tuple[Scaling, ...]]]:
     }
 
 
+def train_in_fp8(
+    rank: launch.Rank, reference: Reference, make: Callable[[], tuple[Scaling, ...]]
+) -> None:
+    """Train with the products of a layer in an emulated FP8, by these scalings."""
+    gpt = build_model(GPTConfig()).to(rank.device)
+    scalings = emulate_fp8(gpt.layers, make)
+    delayed = [s for s in scalings if isinstance(s, DelayedScaling)]
+    adamw = torch.optim.AdamW(gpt.parameters(), 3e-3)
+    optimizer = Float16Optimizer(adamw, MainGrads(gpt.parameters(), rank.group))
+
+    def finish_step() -> None:
+        if delayed:
+            reduce_and_update(delayed, rank.group)
+
+    train(rank, reference, gpt, optimizer, finish_step)
+
+
 def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     """Train the same model in each way, beside one process in float32."""
     reference = train_alone(rank, args.steps)
     config = reference.model.config
+    half = torch.float16
     ways = {
-        "bfloat16, main weights": build(rank, torch.bfloat16),
-        "float16, a scale that follows": build(rank, torch.float16, args.scale),
-        "float16, nothing checked": build(
-            rank, torch.float16, args.scale, kind=Unchecked
+        "bfloat16, main weights": partial(build, rank, torch.bfloat16),
+        "float16, a scale that follows": partial(build, rank, half, args.scale),
+        "float16, nothing checked": partial(
+            build, rank, half, args.scale, kind=Unchecked
         ),
     }
     rank.recorder.parts = len(ways) + len(fp8_ways()) + 1
-    for name, (model, optimizer) in ways.items():
+    for name, begin in ways.items():
         rank.recorder.begin(name)
         rank.recorder.expect(data_parallel(config, rank, stage=0, convention=HALF))
         rank.say(f"--- {name}")
-        train(rank, reference, model, optimizer)
+        train(rank, reference, *begin())
     for name, make in fp8_ways().items():
         rank.recorder.begin(name)
         rank.recorder.expect(data_parallel(config, rank, stage=0))
         rank.say(f"--- {name}")
-        gpt = build_model(GPTConfig()).to(rank.device)
-        scalings = emulate_fp8(gpt.layers, make)
-        delayed = [s for s in scalings if isinstance(s, DelayedScaling)]
-        adamw = torch.optim.AdamW(gpt.parameters(), 3e-3)
-        optimizer = Float16Optimizer(adamw, MainGrads(gpt.parameters(), rank.group))
-
-        def finish_step(delayed: list[DelayedScaling] = delayed) -> None:
-            if delayed:
-                reduce_and_update(delayed, rank.group)
-
-        train(rank, reference, gpt, optimizer, finish_step)
+        train_in_fp8(rank, reference, make)
     name = f"bfloat16, updates of {SMALL_LR:g}"
     rank.recorder.begin(name)
     rank.recorder.expect(data_parallel(config, rank, stage=0, convention=HALF))

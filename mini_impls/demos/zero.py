@@ -10,6 +10,7 @@ from mini_impls.demos.expected import data_parallel
 from mini_impls.demos.training import counted, train_alone
 from mini_impls.model import (
     GPTConfig,
+    Reference,
     build_model,
     compute_loss,
     shard_batch,
@@ -43,43 +44,48 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
     for name in stages:
         rank.recorder.begin(f"stage {name}")
         rank.recorder.expect(data_parallel(config, rank, stage=int(name[0]), rows=4))
-        model = build_model(config).to(rank.device)
-        names = {param: name for name, param in model.named_parameters()}
-        adamw, params = torch.optim.AdamW, list(model.parameters())
-        optimizer: ZeroStage1
-        match name:
-            case "2":
-                optimizer = ZeroStage2(params, adamw, rank.group, lr=3e-3)
-            case "3":
-                optimizer = ZeroStage3(model, params, adamw, rank.group, lr=3e-3)
-            case "1 with reduce":
-                optimizer = ZeroStage1(
-                    params, adamw, rank.group, gradients="reduce", lr=3e-3
-                )
-            case _:
-                optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
-        losses = []
-        for batch in counted(rank, reference.batches, f"stage {name}, step"):
-            tokens, labels = shard_batch(batch, rank=rank.rank, world_size=args.world)
-            with CollectiveCounter() as sent:
-                optimizer.zero_grad()
-                logits = model(tokens.to(rank.device))
-                loss = compute_loss(logits, labels.to(rank.device))
-                loss.backward()
-                optimizer.step()
-            mean = loss.detach()
-            dist.all_reduce(mean, group=rank.group)
-            losses.append(mean.item() / args.world)
-        rank.say(
-            f"stage {name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, "
-            f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
-            f"one step sent {sent.told()}"
-        )
-        held = (f"{n:,} bytes of {what}" for what, n in bytes_held(optimizer).items())
-        rank.say_each("holds " + ", ".join(held))
-        full = optimizer.full_parameters()
-        apart = reference.difference((names[p], full[p]) for p in full)
-        rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
+        train(rank, reference, name)
+
+
+def train(rank: launch.Rank, reference: Reference, name: str) -> None:
+    """Train with one stage; say its losses, what it sent, and what a rank holds."""
+    model = build_model(reference.model.config).to(rank.device)
+    names = {param: name for name, param in model.named_parameters()}
+    adamw, params = torch.optim.AdamW, list(model.parameters())
+    optimizer: ZeroStage1
+    match name:
+        case "2":
+            optimizer = ZeroStage2(params, adamw, rank.group, lr=3e-3)
+        case "3":
+            optimizer = ZeroStage3(model, params, adamw, rank.group, lr=3e-3)
+        case "1 with reduce":
+            optimizer = ZeroStage1(
+                params, adamw, rank.group, gradients="reduce", lr=3e-3
+            )
+        case _:
+            optimizer = ZeroStage1(params, adamw, rank.group, lr=3e-3)
+    losses = []
+    for batch in counted(rank, reference.batches, f"stage {name}, step"):
+        tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
+        with CollectiveCounter() as sent:
+            optimizer.zero_grad()
+            logits = model(tokens.to(rank.device))
+            loss = compute_loss(logits, labels.to(rank.device))
+            loss.backward()
+            optimizer.step()
+        mean = loss.detach()
+        dist.all_reduce(mean, group=rank.group)
+        losses.append(mean.item() / rank.world_size)
+    rank.say(
+        f"stage {name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, "
+        f"one process {reference.losses[0]:.4f} -> {reference.losses[-1]:.4f}; "
+        f"one step sent {sent.told()}"
+    )
+    held = (f"{n:,} bytes of {what}" for what, n in bytes_held(optimizer).items())
+    rank.say_each("holds " + ", ".join(held))
+    full = optimizer.full_parameters()
+    apart = reference.difference((names[p], full[p]) for p in full)
+    rank.say(f"largest difference of a parameter from the one process: {apart:.1e}")
 
 
 def check(args: argparse.Namespace) -> None:

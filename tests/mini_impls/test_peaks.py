@@ -79,6 +79,23 @@ def test_a_peak_of_other_sizes_is_what_they_say(pool2, name):
     check(pool2.run(watch, name, OPTIONS[name], OTHER[name]))
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "alike"),
+    [
+        ("zero", {}, ("stage 1 with all_reduce", "stage 1 with reduce")),
+        (
+            "mixed_precision",
+            {"scale": 2.0**20},
+            ("bfloat16, main weights", "bfloat16, updates of 0.0003"),
+        ),
+    ],
+)
+def test_a_part_has_nothing_of_those_before_in_its_peak(pool2, name, options, alike):
+    for of in pool2.run(watch, name, options, {}):
+        first, last = (of[part][0] for part in alike)
+        assert last < 1.1 * first, (first, last)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["checkpoint", "experts", "muon", "offload"])
 def test_a_peak_on_three_ranks_is_what_the_sizes_say(pool3, name):
