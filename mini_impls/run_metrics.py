@@ -10,7 +10,7 @@ Leaves out:
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -145,17 +145,6 @@ class RecordedRank:
         self.computing = without(map(span_of, self.operations), inside)
         self.moving = union([*(t.span for t in self.transfers), *inside])
         self.live = live_bytes(trace.events)
-
-    def live_by_name(self) -> Iterator[tuple[str, list[tuple[float, int]]]]:
-        """Yield the tracks of bytes that lived: one, or one of each part."""
-        if self.live:
-            yield "bytes of tensors", self.live
-        for part, counted in self.trace.counted.items():
-            base_ns = self.trace.base_ns
-            yield (
-                f"bytes of tensors, {part}",
-                [((at - base_ns) / 1e3, size) for at, size in counted],
-            )
 
     def peak_of(self, part: str, spans: Iterable[Span]) -> int | None:
         """Return the most that lived in a part; None where memory was not recorded."""

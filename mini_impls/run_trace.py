@@ -9,80 +9,114 @@ Follows:
 
 Leaves out:
 - the clocks of several machines: the ranks of one read the same clock
+- what `run_thin` leaves out: views, allocations, what is short inside something else.
+  The table that is told with a trace has all of it in its times
 """
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from mini_impls.recorder import ALONE, RankTrace
-from mini_impls.run_metrics import RecordedRank, Span, span_of
+from mini_impls.run_metrics import (
+    Event,
+    RankSummary,
+    RecordedRank,
+    Span,
+    TransferSpan,
+    summarize,
+)
+from mini_impls.run_thin import live_tracks, shown_operations
 
 _TRACKS = ("steps", "computing", "waiting")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTrace(RankTrace):
+    """What is left of a trace when it goes to the first rank: no event of torch's."""
+
+    summary: RankSummary
+    """Of all that was recorded."""
+    picture: list[Event]
+    """As a viewer reads them, times from the trace's own zero."""
+
+
+def drawn(trace: RankTrace) -> DrawnTrace:
+    """Sum up and draw what a rank recorded, where it did."""
+    if isinstance(trace, DrawnTrace):
+        return trace
+    picture = [*_drawn(RecordedRank(trace))]
+    known = {each.name: getattr(trace, each.name) for each in fields(trace)}
+    known |= {"events": [], "counted": {}}
+    return DrawnTrace(**known, summary=summarize(trace), picture=picture)
+
+
 def merge(traces: Sequence[RankTrace]) -> dict[str, Any]:
     """Return one trace of all ranks, times from the start of the first."""
-    ranks = [RecordedRank(trace) for trace in traces]
-    zero = min(_begin(recorded) for recorded in ranks)
-    events: list[dict[str, Any]] = []
-    for recorded in ranks:
-        events += _drawn(recorded, zero - recorded.trace.base_ns / 1e3)
+    ranks = [*map(drawn, traces)]
+    zero_ns = min(map(_begin_ns, ranks))
+    events: list[Event] = []
+    for rank in ranks:
+        later = (rank.base_ns - zero_ns) / 1e3
+        events += (
+            {**each, "ts": round(each["ts"] + later, 3)} if "ts" in each else each
+            for each in rank.picture
+        )
     return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
-def _begin(recorded: RecordedRank) -> float:
-    times = [event["ts"] for event in recorded.trace.events if event.get("ph") == "X"]
-    return recorded.trace.base_ns / 1e3 + min(times, default=0.0)
+def _begin_ns(rank: DrawnTrace) -> int:
+    times = [each["ts"] for each in rank.picture if each["ph"] == "X"]
+    return rank.base_ns + int(min(times, default=0.0) * 1e3)
 
 
-def _drawn(recorded: RecordedRank, zero: float) -> Iterable[dict[str, Any]]:
+def _drawn(recorded: RecordedRank) -> Iterator[Event]:
     pid = recorded.trace.rank
 
-    def named(what: str, name: str, tid: int = 0) -> dict[str, Any]:
+    def named(what: str, name: str, tid: int = 0) -> Event:
         args = {"name": name}
         return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
 
-    def bar(tid: int, name: str, span: Span, **args: Any) -> dict[str, Any]:
+    def bar(tid: int, name: str, span: Span, **args: Any) -> Event:
         start, end = span
-        times = {"ts": round(start - zero, 3), "dur": round(end - start, 3)}
-        return {
-            "ph": "X", "pid": pid, "tid": tid, "name": name, **times, "args": args
-        }  # fmt: skip
+        times = {"ts": start, "dur": round(end - start, 3)}
+        told = {"args": args} if args else {}
+        return {"ph": "X", "pid": pid, "tid": tid, "name": name, **times, **told}
 
+    rows = [*_rows(recorded.transfers)]
+    transfers = [f"transfers {row + 1}" for row in sorted({row for row, _ in rows})]
     yield named("process_name", f"rank {pid}")
-    for tid, name in enumerate(_TRACKS):
+    for tid, name in enumerate([*_TRACKS, *transfers]):
         yield named("thread_name", name, tid)
     parts = [*recorded.steps.items(), *((ALONE, span) for span in recorded.alone)]
     for name, span in parts:
         yield bar(0, name, span)
-    for event in recorded.operations:
-        shapes = event.get("args", {}).get("Input Dims", [])
-        yield bar(
-            1, event["name"].removeprefix("aten::"), span_of(event), shapes=shapes
-        )
+    for each in shown_operations(recorded.operations):
+        yield bar(1, each.name, each.span, **each.told())
     for operation, span in recorded.calls:
         yield bar(1, f"call of {operation}", span)
     for span in recorded.waits:
         yield bar(2, "wait", span)
-    free: list[float] = []  # when each row of transfers is free again
-    for transfer in sorted(recorded.transfers, key=lambda each: each.span):
+    for row, transfer in rows:
+        sized = {"bytes": transfer.tensor_bytes} if transfer.tensor_bytes else {}
+        yield bar(len(_TRACKS) + row, transfer.operation, transfer.span, **sized)
+    for name, live in live_tracks(recorded):
+        for at, size in live:
+            args = {"live": size}
+            yield {"ph": "C", "pid": pid, "name": name, "ts": at, "args": args}
+
+
+def _rows(transfers: Iterable[TransferSpan]) -> Iterator[tuple[int, TransferSpan]]:
+    """Yield each transfer, and in which row it is beside no other."""
+    free: list[float] = []  # when each row is free again
+    for transfer in sorted(transfers, key=lambda each: each.span):
         start, end = transfer.span
         row = next((i for i, at in enumerate(free) if at <= start), len(free))
         free[row : row + 1] = [end]
-        tid = len(_TRACKS) + row
-        if row + 1 == len(free):
-            yield named("thread_name", f"transfers {row + 1}", tid)
-        sized = {"bytes": transfer.tensor_bytes} if transfer.tensor_bytes else {}
-        yield bar(tid, transfer.operation, transfer.span, **sized)
-    for name, live in recorded.live_by_name():
-        for at, size in live:
-            yield {
-                "ph": "C", "pid": pid, "name": name, "ts": round(at - zero, 3),
-                "args": {"live": size},
-            }  # fmt: skip
+        yield row, transfer
 
 
 def check_target(path: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mini_impls.recorder import Recorder, gather
-from mini_impls.run_metrics import summarize
 from mini_impls.run_rates import measure_rates
 from mini_impls.run_table import table
-from mini_impls.run_trace import write
+from mini_impls.run_trace import drawn, write
 from mini_impls.run_watch import WatchingRecorder, leave_for_a_page
 from readerkit.wording.fold import width_of
 
@@ -33,10 +32,12 @@ class Traced:
         rates = measure_rates(rank, sees_memory=True)
         with Recorder(is_on=True, rates=rates) as recorder:
             self.demo(replace(rank, recorder=recorder), args)
-        traces = gather(recorder.take(rank.rank, rank.device), rank.group)
+        # Half a million events are drawn where they are, not sent to the first rank.
+        trace = drawn(recorder.take(rank.rank, rank.device))
+        traces = gather(trace, rank.group)
         if traces is not None:
             write(self.path, traces)
-            told = table([*map(summarize, traces)], width_of(sys.stdout))
+            told = table([each.summary for each in traces], width_of(sys.stdout))
             rank.say(f"\n{told}\ntrace of all ranks: {self.path}")
 
 

@@ -17,6 +17,7 @@ from mini_impls.recorder import WAIT
 from mini_impls.run_metrics import Event as Noted
 from mini_impls.run_metrics import RecordedRank, part_of, span_of
 from mini_impls.run_metrics import Span as Noticed
+from mini_impls.run_trace import drawn
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.clock import Span, StepClock, joined
 from readerkit.evidence.record import Event
@@ -54,7 +55,8 @@ def watch_and_clock(
     with uncollected():
         recorded = RecordedRank(seen.trace)
         clocks = {side: clock(recorded, side, events[side]) for side in SIDES}
-    return Clocked(seen if is_traced else replace(seen, trace=None), clocks)
+        trace = drawn(seen.trace) if is_traced else None
+    return Clocked(replace(seen, trace=trace), clocks)
 
 
 def fastest(ranks: Sequence[Clocked]) -> tuple[StepClock, ...]:

@@ -21,9 +21,8 @@ from mini_impls.launch import (
 from mini_impls.limits import Options
 from mini_impls.machine import check_room
 from mini_impls.recorder import RankTrace
-from mini_impls.run_metrics import summarize
 from mini_impls.run_table import table
-from mini_impls.run_trace import check_target, write
+from mini_impls.run_trace import check_target, drawn, write
 from readerkit.app.folders import is_own
 from readerkit.app.interface_words import say_of_records
 from readerkit.app.library import open_library
@@ -59,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         shown: list[str] = []
 
         def show(traces: Sequence[RankTrace]) -> None:
-            told = table([*map(summarize, traces)], width_of(sys.stdout))
+            summaries = [drawn(each).summary for each in traces]
+            told = table(summaries, width_of(sys.stdout))
             if args.trace is not None:
                 write(args.trace, traces)
                 told += f"\ntrace of all ranks: {args.trace}"

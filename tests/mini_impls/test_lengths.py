@@ -20,6 +20,7 @@ NO_MINI = {
     "run_metrics",
     "run_rates",
     "run_table",
+    "run_thin",
     "run_trace",
     "run_watch",
     "run_wrapped",

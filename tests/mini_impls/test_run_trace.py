@@ -5,7 +5,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 import torch
@@ -33,7 +33,9 @@ from mini_impls.run_metrics import (
     without,
 )
 from mini_impls.run_table import table
-from mini_impls.run_trace import merge
+from mini_impls.run_thin import live_tracks
+from mini_impls.run_trace import drawn, merge
+from readerkit.wording.numbers import format_bytes
 from tests.helpers import ROOT
 
 RUN = [sys.executable, "-m", "readerkit", "run"]
@@ -124,6 +126,133 @@ def test_a_trace_has_each_rank_with_its_tracks_on_one_clock(traced):
     for (a, b), (c, d) in zip(*steps, strict=True):
         assert max(a, c) < min(b, d)
     assert min(e["ts"] for e in trace["traceEvents"] if "ts" in e) >= 0
+
+
+def test_each_name_of_a_track_is_said_once(traced):
+    trace, _ = traced
+    said = [
+        (e["pid"], e["name"], e["tid"]) for e in trace["traceEvents"] if e["ph"] == "M"
+    ]
+    assert len(said) == len(set(said))
+    drawn = {(e["pid"], e["tid"]) for e in trace["traceEvents"] if e["ph"] == "X"}
+    assert drawn == {(pid, tid) for pid, name, tid in said if name == "thread_name"}
+
+
+def test_a_trace_is_small_and_has_the_products_and_the_copies(traced):
+    trace, _ = traced
+    bars = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    names = Counter(e["name"] for e in bars if e["tid"] == 1)
+    # Of each linear layer of the ranks' own four steps, forward and backward.
+    assert names["mm"] > 2 * 4 * 20 and names["addmm"] > 2 * 4 * 10
+    assert names["copy_"] and names["call of all-reduce"] == 2 * 4 * 5
+    assert not names.keys() & {"as_strided", "view", "empty_strided", "to", "t"}
+    assert len(trace["traceEvents"]) < 40_000, "of 100,000"
+
+
+def test_the_counter_of_bytes_reaches_the_peak_of_the_table(traced):
+    trace, out = traced
+    peaks = re.findall(r"^ +([01]) .* ([\d.]+ [kM]B) +[\d,]+$", out, re.MULTILINE)
+    assert len(peaks) == 2
+    for rank, peak in peaks:
+        live = [
+            (e["ts"], e["args"]["live"])
+            for e in trace["traceEvents"]
+            if e["name"] == "bytes of tensors" and e["pid"] == int(rank)
+        ]
+        shown = spans(trace, int(rank), r"step [1-9]")
+        most = max(
+            size for at, size in live for start, end in shown if start <= at <= end
+        )
+        assert format_bytes(most) == peak
+    beside = [e for e in trace["traceEvents"] if e["name"].endswith("process alone")]
+    assert {e["ph"] for e in beside} == {"C", "X"}
+
+
+def test_what_is_short_or_only_a_view_is_left_out_and_counts_in_the_table():
+    events = [
+        event("step 0", 0, 200),
+        event("aten::linear", 10, 60, args={"Input Dims": [[2, 3], [4, 3]]}),
+        event("aten::t", 11, 14),
+        event("aten::transpose", 12, 13),
+        event("aten::addmm", 20, 55),
+        event("aten::add", 56, 58),  # short, and inside
+        event("aten::mm", 58, 59),  # a product, however short
+        event("aten::view", 61, 75),
+        *(
+            event(f"aten::{name}", 80 + 3 * i, 82 + 3 * i)
+            for i, name in enumerate(["mul_", "add_", "add_", "sqrt"], 1)
+        ),
+        event("aten::to", 120, 131),
+        event("aten::_to_copy", 121, 130),
+        event("aten::copy_", 122, 129),
+        event("aten::item", 190, 192),
+        event("aten::sub", 160, 162),
+    ]
+    trace = RankTrace(0, events, 0, 1, {}, {}, 1.0)
+    found = drawn(trace)
+    shown = [
+        (e["name"], e["ts"], e["ts"] + e["dur"], e.get("args", {}))
+        for e in found.picture
+        if e["ph"] == "X" and e["tid"] == 1
+    ]
+    assert shown == [
+        ("linear", 10, 60, {"shapes": [[2, 3], [4, 3]]}),
+        ("addmm", 20, 55, {}),
+        ("mm", 58, 59, {}),
+        ("4 short operations", 83, 94, {"short": {"mul_": 1, "add_": 2, "sqrt": 1}}),
+        ("copy_", 122, 129, {}),
+        ("sub", 160, 162, {}),
+        ("item", 190, 192, {}),
+    ]
+    assert found.summary == summarize(trace)
+    assert found.summary.parts[""].computing_s == pytest.approx(87e-6)
+    assert not found.events, "they do not travel to the first rank"
+    assert drawn(found) is found
+
+
+def test_kernels_of_a_gpu_are_all_drawn():
+    events = [
+        event("step 0", 0, 60),
+        *(event("vectorized", i, i + 2, tid=7, cat="kernel") for i in (10, 13, 16)),
+    ]
+    found = drawn(RankTrace(0, events, 0, 1, {}, {}, 1.0)).picture
+    assert [e["ts"] for e in found if e["name"] == "vectorized"] == [10, 13, 16]
+
+
+def test_the_most_the_least_and_the_last_bytes_of_a_stretch_are_drawn():
+    events = [event("step 0", 0, 10_000), event("step 1", 20_000, 30_000)]
+    for begin in (0, 20_000):
+        for i in range(1000):
+            for later, sign in ((0, 1), (5, -1)):
+                size = sign << i % 7
+                args = {"Addr": 1000 * i, "Bytes": size, "Device Type": 0}
+                ts = begin + 10 * i + later
+                events.append({"name": "[memory]", "ph": "i", "ts": ts, "args": args})
+    trace = RankTrace(0, events, 0, 1, {}, {}, 1.0)
+    [(name, live)] = live_tracks(RecordedRank(trace))
+    assert name == "bytes of tensors"
+    assert len(live) < 700, "of 4,000"
+    assert live == sorted(live)
+    assert {at // 100 for at, size in live if size == 64} >= {*range(100)}
+    assert max(size for _, size in live) == summarize(trace).parts[""].peak_bytes == 64
+
+
+def test_what_a_comparison_keeps_is_a_counter_of_its_own():
+    events = [
+        event("step 0", 0, 10),
+        event("one process alone", 20, 30),
+        event("step 1", 40, 50),
+    ]
+    sizes = [(5, 1, 100), (25, 2, 30), (27, 3, 7), (29, 3, -7), (45, 4, 8)]
+    for at, address, size in sizes:
+        args = {"Addr": 1000 * address, "Bytes": size, "Device Type": 0}
+        events.append({"name": "[memory]", "ph": "i", "ts": at, "args": args})
+    trace = RankTrace(0, events, 0, 1, {}, {}, 1.0)
+    assert dict(live_tracks(RecordedRank(trace))) == {
+        "bytes of tensors": [(5, 100), (45, 108)],
+        "bytes of tensors, one process alone": [(25, 30), (27, 37), (29, 30)],
+    }
+    assert summarize(trace).parts[""].peak_bytes == 108
 
 
 def test_each_step_sends_what_the_buckets_hold(traced):
