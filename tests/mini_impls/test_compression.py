@@ -514,7 +514,7 @@ def test_no_column_is_refused():
 
 
 def run_demo(rank, steps):
-    args = Namespace(steps=steps, share=0.05, columns=2.0)
+    args = Namespace(steps=steps, share=0.05, columns=2)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         demo.demo(rank, args)
     return out.getvalue()

@@ -806,7 +806,8 @@ def test_steps_that_are_all_as_long_take_what_is_drawn(schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
 def test_sizes_that_nobody_typed_follow_the_world(schedule, world):
-    check(Namespace(schedule=schedule, world=world, microbatches=0, layers=0))
+    sizes = {"microbatches": 0, "layers": 0, "step_ms": 20.0}
+    check(Namespace(schedule=schedule, world=world, **sizes))
 
 
 @pytest.mark.parametrize(
@@ -818,9 +819,11 @@ def test_sizes_that_nobody_typed_follow_the_world(schedule, world):
         ),
         ({"microbatches": 2}, "--microbatches: zb-v of 2 ranks takes 3 microbatches"),
         ({"schedule": "best"}, "--schedule: schedule 'best' is none of"),
+        ({"step_ms": -1.0}, "--step-ms -1 is no time"),
     ],
 )
 def test_what_was_typed_and_does_not_fit_is_named(typed, said):
     sizes = {"schedule": "zb-v", "world": 2, "microbatches": 4, "layers": 4}
+    sizes["step_ms"] = 20.0
     with pytest.raises(ValueError, match=re.escape(said)):
         check(Namespace(**(sizes | typed)))
