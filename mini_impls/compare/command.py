@@ -1,5 +1,6 @@
 """The command: from its arguments to the table, or the record, and the exit status."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ def main(argv: list[str] | None = None) -> int:
             check_room(ranks_of(args.world), insist=args.oversubscribe)
         if args.trace is not None:
             check_target(args.trace)
+        if args.save is not None:
+            check_folder(args.save)
         if args.watch and args.json:
             raise ValueError("--watch and --json: got both, expected one")
         library = open_library(args.book)
@@ -130,6 +133,17 @@ class _Parser(Options):
         names = "\n".join(f"  {c.mini} --upstream {c.upstream}" for c in comparisons())
         self.epilog = f"Comparisons:\n{names}"
         return super().format_help()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ValueError where no record can be saved, before anything runs."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--save {folder} is a file: name a folder")
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise ValueError(f"--save {folder}: {there} is a file, expected a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"--save {folder}: {there} cannot be written")
 
 
 def report(record: Record, book: Book, language: str) -> str:

@@ -1,9 +1,15 @@
 """The command, from its arguments to its exit status; real launches, upstream's too."""
 
+import os
+import re
+
 import pytest
 
+from mini_impls.compare import command
 from mini_impls.compare.command import main
 from readerkit.evidence.record import Record
+from tests.helpers import ROOT
+from tests.terminals import READERKIT, Terminal
 
 
 @pytest.mark.parametrize(
@@ -14,6 +20,47 @@ def test_a_mistake_is_one_line_and_status_two(capsys, argv):
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("file", "--save file is a file: name a folder"),
+        ("file/below", "file is a file, expected a folder"),
+        ("/dev/null", "--save /dev/null is a file: name a folder"),
+        ("closed/new", "closed cannot be written"),
+    ],
+)
+def test_a_folder_that_takes_no_record_is_told_before_anything_runs(
+    tmp_path, target, says, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir()
+    is_open = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, how: "closed" not in str(path) and is_open(path, how)
+    )
+
+    def never(*args, **kwargs):
+        raise AssertionError("no process may start")
+
+    monkeypatch.setattr(command, "compare", never)
+    assert main(["ddp", "--save", target]) == 2
+    said = capfd.readouterr()
+    assert says in said.err
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+@pytest.mark.slow
+def test_on_a_narrow_terminal_what_is_watched_breaks_between_words(real_cache):
+    run = (*READERKIT, "compare", "ddp", "--steps", "6", "--watch")
+    with Terminal(*run, columns=60, cwd=ROOT) as terminal:
+        assert terminal.close() == 0
+        _, _, told = terminal.shown.replace("\r\n", "\n").partition("\nmini:\n")
+    lines = [line for line in told.splitlines() if "\x1b" not in line]
+    assert max(map(len, lines)) <= 60
+    assert re.search(r"\nthe model: the sum (.|\n)* [µm]?s\s+a\s+call, ", told)
 
 
 def test_help_names_every_comparison(capsys):
