@@ -228,6 +228,8 @@ class RankMetrics:
     """Of tensors; None where memory was not recorded."""
     resident_bytes: int | None
     """Of the whole process, once these were taken; None where nobody asked."""
+    as_all_reduces: float = 0.0
+    """Reduce-scatters of which the backend makes all-reduces, as gloo does."""
 
     @property
     def other_s(self) -> float:
@@ -296,17 +298,26 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
         "waiting_s": within(recorded.waits, spans),
     }
     seconds = {name: length(each) / 1e6 / len(warm) for name, each in shown.items()}
-    issued = sum(
-        any(begin <= start < end for begin, end in spans)
-        for _, (start, _) in recorded.calls
-    )
+    issued = _within_steps(recorded.calls, spans)
+    moved = _within_steps([(t.operation, t.span) for t in recorded.transfers], spans)
+    is_sent = "reduce-scatter" in moved
     return RankMetrics(
         rank=recorded.trace.rank,
         steps=len(warm),
         **seconds,
         sent_bytes=fmean(written) if written else None,
-        calls=issued / len(warm),
+        calls=len(issued) / len(warm),
         tokens_per_s=recorded.trace.tokens / seconds["step_s"],
         peak_bytes=recorded.peak_of(part, spans),
         resident_bytes=None,
+        as_all_reduces=0 if is_sent else issued.count("reduce-scatter") / len(warm),
     )
+
+
+def _within_steps(named: Iterable[tuple[str, Span]], steps: list[Span]) -> list[str]:
+    """Return the operations that begin in these steps."""
+    return [
+        operation
+        for operation, (start, _) in named
+        if any(begin <= start < end for begin, end in steps)
+    ]

@@ -15,6 +15,11 @@ _HEADS = (
 _LAST_OF_TIME = "other"
 """Where a table breaks that is wider than the screen: bytes and rates follow."""
 
+CLEARLY_MORE = 1.05
+"""Times of what is due."""
+CALL_BYTES = 1024
+"""What gloo may add to one call for each other rank: 48 bytes a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartTable:
@@ -36,7 +41,8 @@ def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
         if len(found) > 1:
             rows.append(_row_of_all([of[part] for of in found]))
         told = [i for i in range(len(_HEADS)) if any(row[i] for row in rows[1:])]
-        beside = [line for each in ranks for line in _beside_estimate(each, part)]
+        others = len(ranks) - 1
+        beside = [row for each in ranks for row in _beside_estimate(each, part, others)]
         beside += _beside_model(ranks, part)
         columns = [tuple(row[i] for i in told) for row in rows]
         tables.append(PartTable(part, columns, beside))
@@ -122,7 +128,7 @@ def _row_of_all(found: Sequence[RankMetrics]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
+def _beside_estimate(summary: RankSummary, part: str, others: int) -> Iterable[str]:
     """Say what was measured beside what the estimates give, with the ratio."""
     of, expected = summary.parts[part], summary.expected.get(part, Expected())
     said = []
@@ -134,14 +140,15 @@ def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
     peak = (expected.peak_bytes, "of states and activations")
     if expected.peak_bytes is None:
         peak = (expected.held_bytes, "of states alone")
+    why = _why_more(of, expected.sent_bytes, others)
     pairs = (
-        ("sent", of.sent_bytes, expected.sent_bytes, "by formula"),
-        ("peak", of.peak_bytes, *peak),
+        ("sent", of.sent_bytes, expected.sent_bytes, "by formula", why),
+        ("peak", of.peak_bytes, *peak, ""),
     )
-    for what, measured, foreseen, how in pairs:
+    for what, measured, foreseen, how, why in pairs:
         if foreseen and measured is not None:
             text = f"{what} {format_bytes(measured)}, {format_bytes(foreseen)} {how}"
-            said.append(f"{text} ({_ratio(measured, foreseen)})")
+            said.append(f"{text} ({_ratio(measured, foreseen)}){why}")
     if expected.idle is not None:
         share = of.waiting_s / of.step_s
         text = f"waiting {share:.0%}, bubble {expected.idle:.0%} by the schedule"
@@ -149,6 +156,24 @@ def _beside_estimate(summary: RankSummary, part: str) -> Iterable[str]:
         said.append(text + ratio)
     if said:
         yield f"rank {of.rank} beside the estimate: " + "; ".join(said)
+
+
+def _why_more(of: RankMetrics, due: float | None, others: int) -> str:
+    """Return why clearly more was sent than by formula, where what was recorded says.
+
+    On gloo alone: of other backends nobody counts what is sent.
+    """
+    if not due or of.sent_bytes is None or of.sent_bytes / due < CLEARLY_MORE:
+        return ""
+    if of.as_all_reduces:
+        return (
+            ", as gloo makes all-reduces of reduce-scatters, and sends twice as much "
+            "for them"
+        )
+    each = (of.sent_bytes - due) / of.calls if of.calls else 0.0
+    if 0 < each <= CALL_BYTES * others:
+        return f", with {each:.0f} bytes a call besides the tensors"
+    return ""
 
 
 def _beside_model(ranks: Sequence[RankSummary], part: str) -> Iterable[str]:

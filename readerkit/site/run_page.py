@@ -14,6 +14,8 @@ PAGE = "-/run"
 PARTS = (
     "the model: the sum of estimate step, with rates measured on this "
     "machine before the run",
+    "as gloo makes all-reduces of reduce-scatters, and sends twice as much for them",
+    "bytes a call besides the tensors",
     "in a training step alone",
     "a call",
     "by rank 0",
@@ -31,6 +33,7 @@ PARTS = (
     "step",
     "waiting",
     ", bubble",
+    ", with",
     "times",
     "sent",
     "peak",

@@ -402,6 +402,44 @@ def test_waiting_is_set_beside_the_bubble():
     assert "waiting 30%, bubble 20% by the schedule (1.50 times)" in table(ranks)
 
 
+@pytest.mark.parametrize(
+    ("sent", "as_all_reduces", "why"),
+    [
+        (4_610, 0, ""),
+        (7_200, 0, ", with 518 bytes a call besides the tensors"),
+        (
+            7_200, 2, ", as gloo makes all-reduces of reduce-scatters, "
+            "and sends twice as much for them",
+        ),
+        (12_000, 0, ""),  # more than messages cost: nobody says why
+        (4_700, 2, ""),
+    ],
+)  # fmt: skip
+def test_why_clearly_more_is_sent_than_by_formula_is_said(sent, as_all_reduces, why):
+    of = RankMetrics(
+        0, 3, 1.0, 0.5, 0.0, 0.3, 0.3, sent, 5, 80.0, None, None, as_all_reduces
+    )
+    due = {"": Expected(sent_bytes=4_610)}
+    told = table([RankSummary(rank, {"": of}, due, 1e9) for rank in (0, 1)])
+    times = re.escape(f"by formula ({sent / 4_610:.2f} times){why}")
+    assert len(re.findall(rf"{times}$", told, re.MULTILINE)) == 2
+
+
+def test_a_reduce_scatter_that_gloo_makes_of_an_all_reduce_is_counted():
+    def steps(moved):
+        events = [event("step 0", 0, 10), event("step 1", 20, 40)]
+        for at in (2, 22, 30):
+            events += [
+                event("c10d::_reduce_scatter_base_", at, at + 2),
+                event(f"gloo:{moved}", at + 1, at + 5, tid=2),
+            ]
+        [found] = summarize(RankTrace(0, events, 0, 1, {}, {}, 1.0)).parts.values()
+        return found.as_all_reduces
+
+    assert steps("all_reduce") == 2
+    assert steps("reduce_scatter") == 0
+
+
 RATES = Rates(2, 8, 0.02, 0.001, 10**6, 0.101, 300_000_000)
 """Of two ranks: 10 MB sent in a second, and a call in a millisecond."""
 

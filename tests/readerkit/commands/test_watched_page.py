@@ -90,6 +90,19 @@ def test_what_the_estimates_say_of_a_rank_is_said_in_spanish():
     )
 
 
+def test_why_more_is_sent_is_said_in_spanish():
+    gloo = "as gloo makes all-reduces of reduce-scatters, and sends twice as much"
+    line = f"sent 8 kB, 4 kB by formula (2.00 times), {gloo} for them"
+    assert beside(line, say_in("es")) == (
+        "enviado 8 kB, 4 kB según la fórmula (2.00 veces), "
+        "pues gloo hace de los reduce-scatter all-reduce, y envía por ellos el doble"
+    )
+    line = "(1.56 times), with 518 bytes a call besides the tensors; peak 9 MB"
+    assert beside(line, say_in("es")) == (
+        "(1.56 veces), con 518 bytes por llamada además de los tensores; máximo 9 MB"
+    )
+
+
 def test_what_the_model_says_is_said_in_spanish():
     of = "step 2 s, 1 s (2.00 times); tokens/s 5, 10 (0.50 times); exposed 4 ms"
     told = "2 GFLOP/s in a training step alone, 3 µs a call, 4 MB/s sent, by rank 0"
