@@ -219,7 +219,7 @@ class RankMetrics:
     exposed_s: float
     """Transfers under way while it does not."""
     waiting_s: float
-    """Python stands in a wait; part of the exposed, but for waits that cost nothing."""
+    """Python stands in a wait: part of the exposed, but for `late_s`, of the other."""
     sent_bytes: float | None
     """What the kernel counted; None where it does not (NCCL, other systems)."""
     calls: float
@@ -230,6 +230,12 @@ class RankMetrics:
     """Of the whole process, once these were taken; None where nobody asked."""
     as_all_reduces: float = 0.0
     """Reduce-scatters of which the backend makes all-reduces, as gloo does."""
+    late_s: float = 0.0
+    """Python stands in a wait, and nothing is under way or computed.
+
+    A thread of the backend has not begun, or has ended and Python was not woken up yet:
+    most where there are fewer cores than ranks have threads.
+    """
 
     @property
     def other_s(self) -> float:
@@ -290,12 +296,14 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
     spans = [recorded.steps[name] for name in warm]
     by_step = recorded.trace.written_bytes
     written = [by_step[name] for name in warm if name in by_step]
+    busy = [*recorded.moving, *recorded.computing]
     shown = {
         "step_s": spans,
         "computing_s": within(recorded.computing, spans),
         "hidden_s": within(within(recorded.moving, recorded.computing), spans),
         "exposed_s": within(without(recorded.moving, recorded.computing), spans),
         "waiting_s": within(recorded.waits, spans),
+        "late_s": within(without(recorded.waits, busy), spans),
     }
     seconds = {name: length(each) / 1e6 / len(warm) for name, each in shown.items()}
     issued = _within_steps(recorded.calls, spans)

@@ -17,6 +17,12 @@ _LAST_OF_TIME = "other"
 
 CLEARLY_MORE = 1.05
 """Times of what is due."""
+CLEARLY_LATE = 0.05
+"""Of a step, in waits for nothing that is under way."""
+LATE = (
+    "of the step with nothing under way: a thread of the backend begins, or Python "
+    "wakes up, late"
+)
 CALL_BYTES = 1024
 """What gloo may add to one call for each other rank: 48 bytes a message."""
 
@@ -156,6 +162,11 @@ def _beside_estimate(summary: RankSummary, part: str, others: int) -> Iterable[s
         said.append(text + ratio)
     if said:
         yield f"rank {of.rank} beside the estimate: " + "; ".join(said)
+    if of.late_s >= CLEARLY_LATE * of.step_s:
+        text = (
+            f"waiting {of.waiting_s / of.step_s:.0%}, for {of.late_s / of.step_s:.0%}"
+        )
+        yield f"rank {of.rank}: {text} {LATE}"
 
 
 def _why_more(of: RankMetrics, due: float | None, others: int) -> str:

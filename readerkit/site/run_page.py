@@ -15,6 +15,8 @@ PARTS = (
     "the model: the sum of estimate step, with rates measured on this "
     "machine before the run",
     "as gloo makes all-reduces of reduce-scatters, and sends twice as much for them",
+    "of the step with nothing under way: a thread of the backend begins, or Python "
+    "wakes up, late",
     "bytes a call besides the tensors",
     "in a training step alone",
     "a call",
@@ -34,6 +36,7 @@ PARTS = (
     "waiting",
     ", bubble",
     ", with",
+    ", for",
     "times",
     "sent",
     "peak",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from mini_impls.run_table import LATE
 from readerkit.app.interface_words import say_in
 from readerkit.site.run_page import beside
 from tests.helpers import WAIT_S
@@ -100,6 +101,14 @@ def test_why_more_is_sent_is_said_in_spanish():
     line = "(1.56 times), with 518 bytes a call besides the tensors; peak 9 MB"
     assert beside(line, say_in("es")) == (
         "(1.56 veces), con 518 bytes por llamada además de los tensores; máximo 9 MB"
+    )
+
+
+def test_a_wait_for_nothing_under_way_is_said_in_spanish():
+    line = f"rank 1: waiting 77%, for 32% {LATE}"
+    assert beside(line, say_in("es")) == (
+        "rank 1: espera 77%, durante 32% del paso sin nada en marcha: un hilo del "
+        "backend empieza, o Python despierta, tarde"
     )
 
 
