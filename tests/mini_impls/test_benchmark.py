@@ -35,6 +35,13 @@ def test_every_comparison_has_a_row_or_is_said_to_have_none(benchmark, compariso
         assert row in TABLE
 
 
+def test_the_seconds_of_every_comparison_are_told():
+    _, _, table = TABLE.partition("# How long does `readerkit compare` take?")
+    told = [line.split(" | ")[:2] for line in table.splitlines() if line[:2] == "| "]
+    there_are = [[f"| {each.mini}", each.upstream] for each in comparisons()]
+    assert told[1:] == there_are  # below the head
+
+
 @pytest.mark.parametrize("comparison", comparisons(), ids=lambda c: c.name)
 def test_every_comparison_shares_the_sixteen_rows(benchmark, comparison):
     sized = benchmark.sized(comparison)
