@@ -37,7 +37,7 @@ OPTIONS = {
     "zero": {},
 }
 MORE = {
-    "compression": {"share": 0.01, "columns": 2.0},
+    "compression": {"share": 0.01, "columns": 2},
     "experts": {"etp": 1},
     "inference": {},
     "layout": {"tp": 0, "cp": 0, "pp": 0, "ep": 0},
