@@ -48,11 +48,11 @@ def row(mini: str, upstream: str, command: list[str], rounds: int) -> str:
     """Return a line of the table: medians, the least, and the ratio to the peer."""
     took, peer = [], []
     for _ in range(rounds):
-        done = seconds(command)
-        if done is None:
-            return f"| {mini} | {upstream} | not on {WORLD_SIZE} ranks | | | |"
-        took.append(done)
-        peer.append(seconds(PEER) or 0.0)
+        try:
+            took.append(seconds(command))
+        except subprocess.CalledProcessError as error:
+            return f"| {mini} | {upstream} | ended with {error.returncode} | | | |"
+        peer.append(seconds(PEER))
     median = statistics.median(took)
     ratio = median / statistics.median(peer)
     within = "yes" if median < TARGET_S else "no"
@@ -60,11 +60,11 @@ def row(mini: str, upstream: str, command: list[str], rounds: int) -> str:
     return f"| {mini} | {upstream} | {figures} | {within} |"
 
 
-def seconds(command: list[str]) -> float | None:
-    """Return what a command took; None where it failed."""
+def seconds(command: list[str]) -> float:
+    """Return what a command took that succeeded."""
     start = perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return perf_counter() - start if not done.returncode else None
+    subprocess.run(command, capture_output=True, check=True)
+    return perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ def grade(exercise: Exercise, path: Path, timeout_s: float) -> Iterator[CheckRes
     status = Status()
 
     def run(file: Path | None) -> Outcome:
-        whose = "the mini" if file is None else "your section"
-        status.show(f"{whose} on two ranks, {longest_work(timeout_s):g} s at most")
+        whose = f"your section, {longest_work(timeout_s):g} s at most,"
+        status.show(f"{'the mini' if file is None else whose} on two ranks")
         arguments = (exercise.work, file, timeout_s)
         try:
             ranks = launch.run(run_work, arguments, world_size=WORLD_SIZE)

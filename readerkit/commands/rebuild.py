@@ -54,8 +54,8 @@ OWN_CHECKS = (
     type=FiniteRange(1, 3600),
     default=15.0,
     show_default=True,
-    help="Seconds that a call between ranks may wait; your section is ended after "
-    "four times as long and half a minute.",
+    help="Seconds that a call between ranks may wait; what hangs outside of one is "
+    "ended after a multiple.",
 )
 @shipped_language_option(
     "What is said, titles and hints in another language: es; the rest is marked."
