@@ -13,10 +13,7 @@ Leaves out:
 """
 
 import gc
-import json
 import os
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -35,7 +32,7 @@ from torch.profiler import (
     record_function,
 )
 
-from readerkit.system.garbage import uncollected
+from mini_impls.run_events import Event, read_events
 
 STEP = "step"
 ALONE = "one process alone"
@@ -106,7 +103,7 @@ class RankTrace:
     """What one rank recorded, as the profiler of torch writes it."""
 
     rank: int
-    events: list[dict[str, Any]]
+    events: Sequence[Event]
     base_ns: int
     """What the times of the events are counted from."""
     tokens: int
@@ -228,8 +225,7 @@ class Recorder:
         """
         if self._profile is None:
             raise ValueError("nothing was recorded")
-        has_more = self.sees_memory or torch.cuda.is_available()
-        base_ns, events = (read_file if has_more else read_spans)(self._profile)
+        base_ns, events = read_events(self._profile)
         self._profile = None  # it is larger than what was read
         return RankTrace(
             rank,
@@ -247,50 +243,6 @@ class Recorder:
         if self.is_on:
             self._profile.stop()
             self.is_on = False
-
-
-@uncollected()
-def read_file(profiled: Any) -> tuple[int, list[dict[str, Any]]]:
-    """Return all that was recorded, by way of torch's file, and its times' zero."""
-    with tempfile.TemporaryDirectory(prefix="mini-impls-trace-") as folder:
-        path = Path(folder) / "trace.json"
-        profiled.export_chrome_trace(str(path))
-        found = json.loads(path.read_text(), object_pairs_hook=_needed)
-    return int(found["baseTimeNanoseconds"]), found["traceEvents"]
-
-
-_NEEDED = {
-    "baseTimeNanoseconds", "traceEvents", "ph", "cat", "name", "tid", "ts", "dur",
-    "args", "Addr", "Bytes", "Device Type", "Total Allocated", "Input type",
-    "Input Dims"}  # fmt: skip
-"""Of torch's file, a third: there may be half a million events."""
-
-
-def _needed(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    kept = ((name, value) for name, value in pairs if name in _NEEDED)
-    return {n: sys.intern(v) if isinstance(v, str) else v for n, v in kept}
-
-
-@uncollected()
-def read_spans(profiled: Any) -> tuple[int, list[dict[str, Any]]]:
-    """Return what ran on the CPU as that file has it, in a third of the time."""
-    found = profiled.profiler.kineto_results
-    base_ns = found.trace_start_ns()
-    return base_ns, [
-        {
-            "ph": "X",
-            "cat": each.activity_type(),
-            "name": each.name(),
-            "tid": each.device_resource_id(),
-            "ts": (each.start_ns() - base_ns) / 1e3,
-            "dur": each.duration_ns() / 1e3,
-            "args": {
-                "Input type": each.dtypes(),
-                "Input Dims": each.structured_input_shapes(),
-            },
-        }
-        for each in found.events()
-    ]
 
 
 Wait = Callable[..., Any]

@@ -6,10 +6,10 @@ Leaves out:
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-Event = Mapping[str, Any]
+from mini_impls.run_events import Event
+
 MEMORY = "[memory]"
 """The name of what the profiler says of each allocation."""
 

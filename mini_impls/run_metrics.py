@@ -10,6 +10,7 @@ Leaves out:
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -24,8 +25,9 @@ from mini_impls.recorder import (
     RankTrace,
     Rates,
 )
-from mini_impls.run_memory import Event as Event
+from mini_impls.run_events import Event
 from mini_impls.run_memory import live_bytes
+from readerkit.system.garbage import uncollected
 
 Span = tuple[float, float]
 """Start and end, in microseconds."""
@@ -50,11 +52,11 @@ def without(ours: Iterable[Span], theirs: Iterable[Span]) -> list[Span]:
     for start, end in union(ours):
         while first < len(rest) and rest[first][1] <= start:
             first += 1
-        for begin, stop in rest[first:]:
-            if begin >= end:
-                break
-            left.append((start, begin))
-            start = stop
+        at = first
+        while at < len(rest) and rest[at][0] < end:
+            left.append((start, rest[at][0]))
+            start = rest[at][1]
+            at += 1
         left.append((start, end))
     return union(left)
 
@@ -143,7 +145,10 @@ class RecordedRank:
         inside = [span for _, span in self.calls] if not kernels else []
         # Copies on the way to the backend are the call's own, and no work of the model.
         self.computing = without(map(span_of, self.operations), inside)
-        self.moving = union([*(t.span for t in self.transfers), *inside])
+        moving = union([*(t.span for t in self.transfers), *inside])
+        self.hidden = within(moving, self.computing)
+        self.exposed = without(moving, self.computing)
+        self.late = without(self.waits, [*moving, *self.computing])
         self.live = live_bytes(trace.events)
 
     def peak_of(self, part: str, spans: Iterable[Span]) -> int | None:
@@ -166,7 +171,8 @@ class RecordedRank:
         return max([self._live_at(span[0]), *at]) - beside
 
     def _live_at(self, when: float) -> int:
-        return next((size for at, size in reversed(self.live) if at <= when), 0)
+        number = bisect_right(self.live, when, key=lambda each: each[0])
+        return self.live[number - 1][1] if number else 0
 
 
 def part_of(step: str) -> str:
@@ -259,9 +265,15 @@ class RankSummary:
     """Of the parts of which the estimates make something at these rates."""
 
 
+@uncollected()
 def summarize(trace: RankTrace) -> RankSummary:
     """Return where the time goes in each part."""
-    recorded = RecordedRank(trace)
+    return sum_up(RecordedRank(trace))
+
+
+def sum_up(recorded: RecordedRank) -> RankSummary:
+    """Return where the time goes in each part of what was read already."""
+    trace = recorded.trace
     parts = dict.fromkeys(map(part_of, recorded.steps))
     found = {part: _metrics(recorded, part) for part in parts}
     return RankSummary(
@@ -296,14 +308,13 @@ def _metrics(recorded: RecordedRank, part: str) -> RankMetrics:
     spans = [recorded.steps[name] for name in warm]
     by_step = recorded.trace.written_bytes
     written = [by_step[name] for name in warm if name in by_step]
-    busy = [*recorded.moving, *recorded.computing]
     shown = {
         "step_s": spans,
         "computing_s": within(recorded.computing, spans),
-        "hidden_s": within(within(recorded.moving, recorded.computing), spans),
-        "exposed_s": within(without(recorded.moving, recorded.computing), spans),
+        "hidden_s": within(recorded.hidden, spans),
+        "exposed_s": within(recorded.exposed, spans),
         "waiting_s": within(recorded.waits, spans),
-        "late_s": within(without(recorded.waits, busy), spans),
+        "late_s": within(recorded.late, spans),
     }
     seconds = {name: length(each) / 1e6 / len(warm) for name, each in shown.items()}
     issued = _within_steps(recorded.calls, spans)

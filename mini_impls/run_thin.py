@@ -24,7 +24,8 @@ from statistics import fmean
 from typing import Any
 
 from mini_impls.recorder import ALONE
-from mini_impls.run_metrics import Event, RecordedRank, Span, span_of
+from mini_impls.run_events import Event
+from mini_impls.run_metrics import RecordedRank, Span, span_of
 
 Live = tuple[float, int]
 """When so many bytes of tensors lived."""

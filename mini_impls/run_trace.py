@@ -21,15 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from mini_impls.recorder import ALONE, RankTrace
+from mini_impls.run_events import Event
 from mini_impls.run_metrics import (
-    Event,
     RankSummary,
     RecordedRank,
     Span,
     TransferSpan,
-    summarize,
+    sum_up,
 )
 from mini_impls.run_thin import live_tracks, shown_operations
+from readerkit.system.garbage import uncollected
 
 _TRACKS = ("steps", "computing", "waiting")
 
@@ -44,14 +45,15 @@ class DrawnTrace(RankTrace):
     """As a viewer reads them, times from the trace's own zero."""
 
 
+@uncollected()
 def drawn(trace: RankTrace) -> DrawnTrace:
     """Sum up and draw what a rank recorded, where it did."""
     if isinstance(trace, DrawnTrace):
         return trace
-    picture = [*_drawn(RecordedRank(trace))]
+    recorded = RecordedRank(trace)
     known = {each.name: getattr(trace, each.name) for each in fields(trace)}
     known |= {"events": [], "counted": {}}
-    return DrawnTrace(**known, summary=summarize(trace), picture=picture)
+    return DrawnTrace(**known, summary=sum_up(recorded), picture=[*_drawn(recorded)])
 
 
 def merge(traces: Sequence[RankTrace]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mini_impls.compare.sides import SIDES
 from mini_impls.compare.watch import RankResult, watch
 from mini_impls.launch import Rank
 from mini_impls.recorder import WAIT
-from mini_impls.run_metrics import Event as Noted
+from mini_impls.run_events import Event as Noted
 from mini_impls.run_metrics import RecordedRank, part_of, span_of
 from mini_impls.run_metrics import Span as Noticed
 from mini_impls.run_trace import drawn

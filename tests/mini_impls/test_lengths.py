@@ -16,6 +16,7 @@ NO_MINI = {
     "machine",
     "model",
     "recorder",
+    "run_events",
     "run_memory",
     "run_metrics",
     "run_rates",

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 import pytest
-import torch
 
 from mini_impls import launch, run_trace
 from mini_impls.compare import command as compare_command
@@ -18,9 +17,6 @@ from mini_impls.recorder import (
     Expected,
     RankTrace,
     Rates,
-    Recorder,
-    read_file,
-    read_spans,
 )
 from mini_impls.run_metrics import (
     RankMetrics,
@@ -85,7 +81,7 @@ def test_on_a_gpu_kernels_tell_what_runs_and_what_is_sent():
     rank = RecordedRank(RankTrace(0, events, 0, 1, {}, {}, 1.0))
     assert rank.computing == [(10, 40)]
     assert [(t.operation, t.span) for t in rank.transfers] == [("all-reduce", (30, 50))]
-    assert rank.moving == [(30, 50)]
+    assert (rank.hidden, rank.exposed) == ([(30, 40)], [(40, 50)])
     assert rank.live == [(2, 5)]
     [found] = summarize(rank.trace).parts.values()
     assert found.computing_s == pytest.approx(30e-6)
@@ -271,29 +267,6 @@ def test_each_step_sends_what_the_buckets_hold(traced):
             # Four buckets of 408,064 bytes together, and the mean of the loss.
             assert len(sent) == 5
             assert sum(sent) == 408_064 + 4
-
-
-def test_spans_are_read_as_the_file_has_them():
-    with Recorder(is_on=True, sees_memory=False) as recorder, recorder.step(1):
-        torch.cat([torch.ones(2), torch.ones(3)]) @ torch.ones(5)
-    base_ns, events = read_file(recorder._profile)
-    spans = [
-        {
-            **{name: each[name] for name in ("ph", "cat", "name", "tid", "dur")},
-            "ts": round(each["ts"] * 1000) + base_ns,
-            "args": {n: each["args"].get(n, []) for n in ("Input type", "Input Dims")},
-        }
-        for each in events
-        if each["ph"] == "X" and each["cat"] != "Trace"
-    ]
-    zero_ns, read = read_spans(recorder._profile)
-    read = [{**each, "ts": round(each["ts"] * 1000) + zero_ns} for each in read]
-
-    def in_order(each):
-        return each["ts"], -each["dur"]
-
-    assert any(each["name"] == "aten::cat" for each in read)
-    assert sorted(read, key=in_order) == sorted(spans, key=in_order)
 
 
 def test_memory_grows_in_a_step_and_is_never_negative(traced):
