@@ -6,6 +6,7 @@ Nothing of Megatron is edited: torch is told to answer differently while Megatro
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
@@ -105,10 +106,17 @@ def _no_general_gemm() -> Iterator[None]:
     yield
 
 
+_IS_EAGER = ContextVar("is_eager", default=False)
+
+
 @contextmanager
 def _eager() -> Iterator[None]:
-    with torch.compiler.set_stance("force_eager"):
-        yield
+    token = _IS_EAGER.set(True)
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        _IS_EAGER.reset(token)
 
 
 @contextmanager
@@ -124,7 +132,13 @@ def compiling_late() -> Iterator[None]:
         if not isinstance(function, FunctionType):
             return compile_now(function, **options)
         compiled = cache(lambda: compile_now(function, **options))
-        return wraps(function)(lambda *args, **kwargs: compiled()(*args, **kwargs))
+
+        @wraps(function)
+        def late(*args: Any, **kwargs: Any) -> Any:
+            run = function if _IS_EAGER.get() else compiled()
+            return run(*args, **kwargs)
+
+        return late
 
     with _replaced("compile", compile_late, torch):
         yield

@@ -139,7 +139,7 @@ class _Watcher:
         self.stacks = Stacks(places)
         self.setup = LineTrace(places)
         late = shims.compiling_late()
-        with self.shims("upstream"), late, pooled_too(self.setup), self.setup:
+        with late, self.shims("upstream"), pooled_too(self.setup), self.setup:
             self.sides: Sides = comparison.build(rank, comparison)
         self.losses: dict[str, list[float]] = defaultdict(list)
         self.times: dict[str, list[float]] = defaultdict(list)
@@ -202,7 +202,7 @@ class _Watcher:
         side, memory = self.side(name), LiveMemory()
         memory.start(side.held())  # type: ignore[arg-type]
         here = torch.autograd.set_multithreading_enabled(False)
-        with here, watched_too(memory), memory:
+        with here, watched_too(memory), memory.watching():
             side.step(batch, ignore_phase)
         return memory.seen
 
@@ -292,7 +292,8 @@ class _Watcher:
         self.lines[name].append(lines := LineTrace(self.places))
         # Autograd would run the backward of a GPU on a thread of its own, unseen.
         here = torch.autograd.set_multithreading_enabled(False)
-        with here, pooled_too(lines), watched_too(*outer, memory, lines), memory, lines:
+        threads = watched_too(*outer, memory, lines)
+        with here, pooled_too(lines), threads, memory.watching(), lines:
             return side.step(batch, set_phase)
 
     def settled(self) -> float:

@@ -1,5 +1,8 @@
 """What upstream needs where there is no GPU, and what it does without."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -40,3 +43,17 @@ def test_a_gpu_needs_no_other_future_of_a_gather():
     assert needed(QUANTIZED.shims, "cpu") == QUANTIZED.shims
     [shim] = describe(QUANTIZED.shims)
     assert "NCCL" in shim.reason
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "named", [("pipeline", "--upstream", "megatron_1f1b"), ("experts",)]
+)
+def test_beside_megatron_no_compiler_is_loaded(named, real_cache):
+    command = [sys.executable, "-X", "importtime", "-m", "mini_impls.compare", *named]
+    done = subprocess.run(
+        [*command, "--steps", "6"], check=True, capture_output=True, text=True
+    )
+    imported = {row.rpartition("|")[2].strip() for row in done.stderr.splitlines()}
+    assert "megatron.core.transformer" in imported
+    assert "torch._inductor.compile_fx" not in imported

@@ -247,6 +247,16 @@ def test_the_peak_sees_a_resized_storage():
     assert peak.peak == 40
 
 
+def test_the_peak_sees_what_is_resized_again_once_it_is_filled():
+    held = torch.zeros(1000)
+    with followed(parameters=[held]) as peak:
+        held.untyped_storage().resize_(0)
+        torch.zeros(10)
+        held.untyped_storage().resize_(4000)
+        held.fill_(1.0)
+    assert (peak.peak, peak.peak_categories) == (4000, {"parameters": 4000})
+
+
 def test_what_a_step_leaves_behind_is_counted_in_the_next():
     memory = LiveMemory()
     memory.start({}, measures=False)
