@@ -193,6 +193,7 @@ def _build_site(root: Path) -> Path:
     from readerkit.system.status import Status
 
     place, status, inputs = root / BUILT_SITE, Status(), find_inputs(root)
+    left = f"{_shown(root)} is whole, and has no site yet: {typed('site', 'build')}"
     try:
         check_place(place)
         today = inputs.made_from()
@@ -201,10 +202,11 @@ def _build_site(root: Path) -> Path:
             made = make_site(open_library(root), inputs, cache, status=status)
             publish(place, Rendered(made, status), {**today, **inputs.served()})
     except ReaderkitError as error:
-        again = typed("site", "build")
-        raise ReaderkitError(
-            f"{_shown(root)} is whole, and has no site yet: {again}\n    {error}"
-        ) from None
+        raise ReaderkitError(f"{left}\n    {error}") from None
+    except KeyboardInterrupt:
+        status.clear()
+        click.echo(left, err=True)
+        raise
     status.clear()
     return place
 

@@ -275,7 +275,7 @@ def test_a_demo_that_fails_leaves_no_files(pool2, tmp_path):
     assert pool2.run(fail_in_a_step, tmp_path)[0] == []
 
 
-@pytest.mark.parametrize("name", ["pipeline", "offload", "zero", "fsdp", "recover"])
+@pytest.mark.parametrize("name", ["pipeline", "recover", "offload", "zero", "fsdp"])
 def test_words_of_a_demo_stay_whole_on_a_narrow_terminal(name):
     more = "--microbatches 8" if name == "pipeline" else ""
     run = f"{sys.executable} -m mini_impls.{name} --steps 3 {more} 2> /dev/null"

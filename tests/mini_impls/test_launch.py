@@ -262,6 +262,7 @@ def shell(script, **more):
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "run",
     [

@@ -19,8 +19,8 @@ OPTIONS = {
     "checkpoint": {"directory": ""},
     "experts": {"etp": 1},
     "inference": {},
-    "muon": {},
     "offload": {"mb_per_s": 50.0},
+    "muon": {},
 }
 WIDE = GPTConfig(
     num_layers=4, hidden_size=96, num_query_groups=4, ffn_hidden_size=192, vocab_size=96
@@ -29,8 +29,8 @@ OTHER = {
     "checkpoint": {"ROWS": 2},
     "experts": {"ROWS": 3},
     "inference": {"CONFIG": WIDE, "PROMPT_LENGTH": 20},
-    "muon": {"ROWS": 10},
     "offload": {"ROWS": 3},
+    "muon": {"ROWS": 10},
 }
 """Sizes of each that are other than those which its users see."""
 

@@ -478,6 +478,7 @@ def check(pool: RankPool, mini: str, data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mini", CASES)
 @settings(max_examples=10, report_multiple_bugs=False)
 @given(data=st.data())

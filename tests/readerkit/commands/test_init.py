@@ -324,6 +324,23 @@ def test_an_interrupted_one_leaves_nothing(in_it, monkeypatch, capsys):
     assert sorted(in_it.iterdir()) == before
 
 
+def test_one_interrupted_in_its_site_says_that_the_book_is_whole(
+    in_it, monkeypatch, capsys
+):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("readerkit.site.build.make_site", interrupt)
+    done = run(capsys, "init")
+    told = "book is whole, and has no site yet: readerkit site build --book book"
+    assert (done.code, done.err.split("\n")[::2][:2]) == (
+        130,
+        [told, "readerkit: interrupted"],
+    )
+    assert not (in_it / "book/build").exists()
+    assert check(capsys, in_it / "book").code == 0
+
+
 def test_the_site_is_built_again_where_init_built_it(in_it, capsys, monkeypatch):
     """Not beside the code, where the next commit and the book itself would take it."""
     run(capsys, "init")

@@ -645,6 +645,7 @@ def test_an_index_that_is_not_there_is_told_in_a_word(monkeypatch):
     assert str(caught.value) == why
 
 
+@pytest.mark.further
 def test_in_a_folder_pip_finds_the_newest(links):
     name = WHEEL.replace("cp39-cp39-win_amd64", "py3-none-any")
     (links / name).write_bytes(make_wheel(IN_WHEEL))

@@ -543,6 +543,7 @@ def settings_of_neovim(command: list[str]) -> str:
     return blocks[1].replace('{ "readerkit", "lsp" }', f"{{ {quoted} }}")
 
 
+@pytest.mark.further
 def test_neovim_shows_notes_and_begins_one(locked, nvim, tmp_path):
     answer, notes = tmp_path / "answer.json", locked.book.path("sample/my-notes.yaml")
     command = [sys.executable, *COMMAND, str(locked.book.root)]
