@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from functools import cache
@@ -22,6 +23,8 @@ from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT
 
 NAMES = [comparison.name for comparison in comparisons()]
+ON_A_THREAD = "torch/distributed/elastic/rendezvous/utils.py"
+"""Its timer runs on a thread that upstream starts: records note no line of those."""
 LATER = (ast.Lambda, ast.GeneratorExp)
 """Their line may run again when their statement does not."""
 BY_NAME = {comparison.name: comparison for comparison in comparisons()}
@@ -65,9 +68,11 @@ def count(name, folder):
     comparison = BY_NAME[name]
     size = record_of(name).world_size
     given = (str(folder), comparison.mini, comparison.upstream, megatron, *files)
+    # As the launcher sets it for its ranks: torch's agent reads it.
+    env = {**os.environ, "TORCHELASTIC_SIGNALS_TO_HANDLE": ""}
     ranks = [
         subprocess.Popen(
-            [sys.executable, program, str(rank), str(size), *given], cwd=ROOT
+            [sys.executable, program, str(rank), str(size), *given], cwd=ROOT, env=env
         )
         for rank in range(size)
     ]
@@ -89,6 +94,8 @@ def differing(name, folder):
     rows = {(row.upstream, row.path): row for row in record.lit}
     wrong, checked = set(), 0
     for upstream, path in files_of(name):
+        if path == ON_A_THREAD:
+            continue
         row = rows.get((upstream, path))
         said = [line_numbers(row.setup) if row else frozenset()]
         for step in range(record.watched_steps):
@@ -115,9 +122,9 @@ def test_a_line_ran_when_its_record_says_and_at_no_other_watched_time(name, tmp_
     wrong, checked = differing(name, tmp_path / "0")
     assert checked > 1000
     # Hash tables in C++ compare what falls into one bucket, and hashes follow
-    # addresses: a line of an __eq__ may run once and not again. What a record says is
-    # wrong where no run bears it out.
-    for attempt in range(1, 4):
+    # addresses: a line of an __eq__ may run once and not again. So may one that waits
+    # for a copy on a thread. What a record says is wrong where no run bears it out.
+    for attempt in range(1, 8):
         if not wrong:
             break
         wrong &= differing(name, tmp_path / str(attempt))[0]
