@@ -47,7 +47,7 @@ def test_a_gpu_needs_no_other_future_of_a_gather():
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "named", [("pipeline", "--upstream", "megatron_1f1b"), ("experts",)]
+    "named", [("experts",), ("pipeline", "--upstream", "megatron_1f1b")]
 )
 def test_beside_megatron_no_compiler_is_loaded(named, real_cache):
     command = [sys.executable, "-X", "importtime", "-m", "mini_impls.compare", *named]
