@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,11 @@ def _source(module: str) -> str:
 def _spanish(script: str) -> str:
     """Return the Spanish of what the script says: names, units and phrases."""
     words = read_words()
-    said = {p: es for p, es in words.all.items() if json.dumps(p) in script}
+    said = {each: words.all[each] for each in _said_in(script, tuple(words.all))}
     spanish = data("spanish", {**said, **words.estimates})
     return spanish + data("parts", words.conventions)
+
+
+@lru_cache(maxsize=1)  # a server asks at every build, of the same script
+def _said_in(script: str, phrases: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each for each in phrases if json.dumps(each) in script)

@@ -15,7 +15,6 @@ FLOPs stay exact: whole numbers are never rounded, and their quotients only at t
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, total_ordering
@@ -88,13 +87,9 @@ class Quantity:
 
     def said(self, say: Say) -> Quantity:
         """Return the same under names of another language."""
-        tree = copy.deepcopy(self.tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                node.id = say(node.id)
         named = self.inputs.items()
         inputs = {say(key): Input(one.value, say(one.means)) for key, one in named}
-        return Quantity(self.exact, tree, inputs)
+        return Quantity(self.exact, _said(self.tree, say), inputs)
 
     def __add__(self, other: Any) -> Quantity:
         """Return a sum; nothing added is no step of a formula."""
@@ -254,6 +249,17 @@ def _exact(value: Any) -> Exact:
 
 def _tree(value: Any) -> ast.expr:
     return value.tree if isinstance(value, Quantity) else ast.Constant(value)
+
+
+def _said(tree: ast.expr, say: Say) -> ast.expr:
+    """Return an expression with its names in another language."""
+    if isinstance(tree, ast.Name):
+        return ast.Name(say(tree.id), tree.ctx)
+    if isinstance(tree, ast.BinOp):
+        return ast.BinOp(_said(tree.left, say), tree.op, _said(tree.right, say))
+    if isinstance(tree, ast.Call):
+        return ast.Call(tree.func, [_said(each, say) for each in tree.args], [])
+    return tree  # a number
 
 
 def _join(operator: ast.operator, left: Any, right: Any) -> Quantity:

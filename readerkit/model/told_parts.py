@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 BLANK = "{}"
@@ -56,31 +57,11 @@ def without_numbers(text: str) -> tuple[str, list[str]]:
     >>> without_numbers("4 B x 102,016, each once")
     ('{} B x {}, each once', ['4', '102,016'])
     """
-    pattern, at = "", 0
-    numbers: list[str] = []
-    while at < len(text):
-        end = at
-        while end < len(text) and _goes_on(text, end, at):
-            end += 1
-        if end > at:
-            numbers.append(text[at:end])
-            pattern += BLANK
-            at = end
-        else:
-            pattern += text[at]
-            at += 1
-    return pattern, numbers
+    return _NUMBER.sub(BLANK, text), _NUMBER.findall(text)
 
 
-def _goes_on(text: str, at: int, begin: int) -> bool:
-    """Tell whether a number that began goes on: a point stands between digits."""
-    if text[at] in _DIGITS:
-        return True
-    within = at > begin and text[at] in ".,"
-    return within and at + 1 < len(text) and text[at + 1] in _DIGITS
-
-
-_DIGITS = "0123456789"
+_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+"""A point or comma of it stands between digits."""
 
 
 def _filled(known: str, numbers: list[str]) -> str:

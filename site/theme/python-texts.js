@@ -279,6 +279,7 @@
     compile: (text) => ({
       fullmatch: (of) => match(new RegExp(`^(?:${pattern(text).source})$`, "u").exec(of)),
       sub: (by, of) => of.replace(pattern(text), by),
+      findall: (of) => of.match(pattern(text)) ?? [],
     }),
     sub: (text, by, of) => of.replace(pattern(text), by),
   };
@@ -287,5 +288,4 @@
     const depths = lines.filter(Boolean).map((each) => each.length - each.trimStart().length);
     return lines.map((each) => each.slice(Math.min(...depths))).join("\n");
   };
-  $.copy = { deepcopy: (x) => (!ours(x) ? x : Object.assign(Object.create(Object.getPrototypeOf(x)), Object.fromEntries(Object.entries(x).map(([name, each]) => [name, Array.isArray(each) ? each.map($.copy.deepcopy) : $.copy.deepcopy(each)])))) };
 })(readerkitPython);

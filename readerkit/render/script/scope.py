@@ -43,7 +43,6 @@ RUNTIME = {
     "operator": "operator",
     "ast": "ast",
     "difflib": "difflib",
-    "copy": "copy",
     "re": "re",
     "textwrap.dedent": "dedent",
     "inspect.signature": "signature",
