@@ -41,7 +41,7 @@ def buckets(as_json: bool, brief: bool, **given: Any) -> None:
     """
     from readerkit.estimate.buckets import estimate_buckets
 
-    refuse_others("buckets", model_options.names | _AXES)
+    refuse_others("buckets", model_options.names | _AXES | {"zero"})
     shape, convention = need_shape(given), given.pop("precision")
     show(
         [

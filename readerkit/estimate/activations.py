@@ -78,6 +78,8 @@ class LayerKind(NamedTuple):
     moe: bool = False
     """Experts are taken to be balanced."""
     element_bytes: int = 2
+    ranks_of_expert: int = 1
+    """Ranks that each hold a part of an expert, and gather all its copies of tokens."""
 
 
 def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
@@ -131,8 +133,9 @@ def layer_activations(shape: Shape, kind: LayerKind) -> dict[str, Number]:
         inner = shape.experts_per_token * shape.expert_ffn
         inner += 0 if shared else shape.shared_ffn
         # Each expert's copy of its tokens; the one above goes to router and shared.
-        copies = w * hidden * shape.experts_per_token
-        kept["tokens at their experts"] = divide(copies, shard)
+        copies, ranks = w * hidden * shape.experts_per_token, kind.ranks_of_expert
+        gathered = copies if ranks == shard else divide(copies * ranks, shard)
+        kept["tokens at their experts"] = gathered
     per_inner = w * (3 if shape.gated_mlp else 2)
     inside = per_inner * s * b * inner
     if kind.moe and "moe_act" in again and "moe" not in again:

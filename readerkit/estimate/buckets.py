@@ -13,6 +13,7 @@ from readerkit.estimate.states import precision
 MEGATRON = (
     "Megatron-LM core_v0.16.1: megatron/core/distributed/distributed_data_parallel.py"
 )
+TRAINER = "Megatron-LM core_v0.16.1: megatron/training/training.py, get_model"
 PYTORCH = (
     "PyTorch v2.13.0: torch/nn/parallel/distributed.py, _DEFAULT_BUCKET_CAP_MB; "
     "torch/csrc/distributed/c10d/reducer.hpp, kDefaultFirstBucketBytes"
@@ -30,21 +31,34 @@ def estimate_buckets(
     check_fit(shape, layout)
     sheet = Worksheet("default buckets of gradients")
     one, cut = shape.named(), layout.named()
-    add_parameters(sheet, *rank_weights(one, cut, 0), layout, 0)
+    dense, expert = rank_weights(one, cut, 0)
+    add_parameters(sheet, dense, expert, layout, 0)
     sheet.given("g", precision(convention).gradient, "bytes of a gradient")
     sheet.given("PyTorch's first bucket", 2**20)
     sheet.given("PyTorch's bucket", 25 * 2**20)
     sheet.given("dp", layout.dp, "data-parallel ranks")
-    full = "closed once it is full: its last parameter makes it larger; the last bucket"
-    full += " has at most that"
+    ranks = "dp"
+    if layout.cp > 1:
+        sheet.given("cp", layout.cp, "context-parallel ranks")
+        ranks = "dp × cp"
+    message = "a ring's message" + "; of dense parameters" * bool(expert)
+    full = "closed once it is full: its last parameter makes it larger; what is left"
+    full += " in the end is a smaller one"
+    buffers = ("dense parameters", "experts' parameters") if expert else (ON_GPU,)
+    counts = [f"ceil({each} / Megatron's bucket)" for each in buffers]
+    where = "at most, on the first pipeline rank; all in one on the others"
+    if expert:
+        where += "; experts in buckets of their own"
+    if shape.tied_embeddings and not all(layout.ends(0)) and layout.zero:
+        counts.append("1")
+        where += "; at both ends one more, for the tied table alone"
     sheet.write(
         f"""
-        Megatron's bucket [parameters] = max(40000000, 1000000 × dp) | {MEGATRON}
+        Megatron's bucket [parameters] = max(40000000, 1000000 × {ranks}) | {TRAINER}
             | with --overlap-grad-reduce, otherwise all in one; {full}
         its bytes [bytes] = g × Megatron's bucket | {MEGATRON} | gradients, {convention}
-        a rank's part of it [bytes] = its bytes / dp | {MEGATRON} | a ring's message
-        Megatron's buckets [buckets] = ceil({ON_GPU} / Megatron's bucket)
-            | {MEGATRON} | at most, on the first pipeline rank; all in one on the others
+        a rank's part of it [bytes] = its bytes / ({ranks}) | {MEGATRON} | {message}
+        Megatron's buckets [buckets] = {" + ".join(counts)} | {MEGATRON} | {where}
         gradients [bytes] = g × {ON_GPU} | a count | {convention}
         PyTorch's first bucket [bytes] = PyTorch's first bucket
             | {PYTORCH} | 1 MiB, so that sums begin early

@@ -40,6 +40,7 @@ def _layer(shape: Shape, layout: Layout, name: str, convention: str) -> Estimate
         layout.flash,
         name != "a layer",
         kept,
+        cut.ranks_of_expert if layout.gathers_copies else 1,
     )
     flash = "flash attention" if layout.flash else "no flash attention"
     custom = f"one microbatch; {layout.recompute} recompute; {flash}"

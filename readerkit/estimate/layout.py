@@ -125,7 +125,20 @@ class Layout(NamedTuple):
     @property
     def expert_ranks(self) -> int:
         """Ranks over which experts are cut."""
-        return (self.etp or self.tp) * self.ep
+        return self.ranks_of_expert * self.ep
+
+    @property
+    def ranks_of_expert(self) -> int:
+        """Ranks that each hold a part of the same expert."""
+        return self.etp or self.tp
+
+    @property
+    def gathers_copies(self) -> bool:
+        """Whether the ranks of an expert gather its tokens, of which each has a part.
+
+        Otherwise all of them have the same tokens, and sum what they make of these.
+        """
+        return self.folds_experts or self.shards_sequence
 
     @property
     def folds_experts(self) -> bool:

@@ -221,6 +221,7 @@ def rank_layer_bytes(
         layout.flash,
         moe,
         element_bytes,
+        layout.ranks_of_expert if layout.gathers_copies else 1,
     )
     return layer_bytes(shape, kind)
 

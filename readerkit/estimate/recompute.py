@@ -56,25 +56,29 @@ def module_flops(
     return flops
 
 
-def blocks_again(layout: Layout, dense: Number, moe: Number) -> Number:
+def blocks_again(shape: Shape, layout: Layout, dense: Number, moe: Number) -> Number:
     """Return the attentions and feed-forwards under tensor parallelism run again."""
     modules = modules_again(layout)
-    again = blocks(layout, *layers_again(layout, dense, moe))
+    again = blocks(shape, layout, *layers_again(layout, dense, moe))
     if not modules:
         return again
     if "mlp" in modules:
         again += dense
-    if {"moe", "shared_experts"} & modules and not layout.folds_experts:
+    if {"moe", "shared_experts"} & modules and _are_under(shape, layout):
         again += moe
     return again
 
 
-def blocks(layout: Layout, dense: Number, moe: Number) -> Number:
+def blocks(shape: Shape, layout: Layout, dense: Number, moe: Number) -> Number:
     """Return the attentions and feed-forwards of layers under tensor parallelism.
 
-    Experts with ranks of their own are not under it (shared ones are left out there).
+    Experts that gather their copies of tokens are not under it, shared ones are.
     """
-    return 2 * dense + (moe if layout.folds_experts else 2 * moe)
+    return 2 * dense + (2 * moe if _are_under(shape, layout) else moe)
+
+
+def _are_under(shape: Shape, layout: Layout) -> bool:
+    return not layout.gathers_copies or shape.shared_ffn > 0
 
 
 def experts_again(layout: Layout, dense: Number, moe: Number) -> Number:

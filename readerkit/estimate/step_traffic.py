@@ -95,14 +95,15 @@ def model_step_traffic(
         return divide(layers * m, layout.stages_of_rank)
 
     if layout.tp > 1:
-        calls = passes(blocks(layout, *held)), passes(blocks_again(layout, *held))
-        found += tp_traffic(size, *calls, layout.tp, layout.shards_sequence)
+        calls = passes(blocks(shape, layout, *held))
+        again = passes(blocks_again(shape, layout, *held))
+        found += tp_traffic(size, calls, again, layout.tp, layout.shards_sequence)
         found += _tp_ends(layout, size, tokens, rank)
     if layout.pp > 1:
         found += _pp_traffic(shape, layout, kept, part, rank)
     if layout.expert_ranks > 1 and moe:
         counts = passes(moe), passes(experts_again(layout, *held))
-        found += _expert_traffic(shape, layout, part, counts)
+        found += _expert_traffic(shape, layout, size, counts)
     if layout.cp > 1:
         counts = passes(dense + moe), passes(attentions_again(layout, *held))
         found += _cp_traffic(shape, layout, kept, counts, tokens)
@@ -110,10 +111,12 @@ def model_step_traffic(
 
 
 def _expert_traffic(
-    shape: Shape, layout: Layout, part: Number, counts: tuple[Number, Number]
+    shape: Shape, layout: Layout, size: Number, counts: tuple[Number, Number]
 ) -> list[Traffic]:
     """Return how tokens come to their experts and back, and to all parts of one."""
-    copies, etp = part * shape.experts_per_token, layout.etp
+    ranks, etp = layout.sequence_shard, layout.ranks_of_expert
+    copies = divide(size, ranks) * shape.experts_per_token
+    gathered = size * shape.experts_per_token if etp == ranks else copies * etp
     passes, again = counts
     more = ", and again where it is recomputed" if again else ""
     found = []
@@ -121,10 +124,10 @@ def _expert_traffic(
         why = f"dispatch and combine, forward and backward{more}, each layer"
         calls = 4 * passes + 2 * again
         found.append(Traffic("ep", "all-to-all", calls, copies, layout.ep, why, GSHARD))
-    if layout.folds_experts and etp > 1:
+    if layout.gathers_copies and etp > 1:
         why = f"copies of tokens for every part of an expert{more}"
         found += [
-            Traffic("etp", op, 2 * passes + again, copies * etp, etp, why, FOLDED)
+            Traffic("etp", op, 2 * passes + again, gathered, etp, why, FOLDED)
             for op in ("all-gather", "reduce-scatter")
         ]
     return found

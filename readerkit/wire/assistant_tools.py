@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +29,7 @@ from readerkit.model.anchor import Anchor
 from readerkit.model.freshness import tell
 from readerkit.quiz.messages import encode
 from readerkit.quiz.prompts import LocatePrompt
+from readerkit.system.children import python
 from readerkit.upstreams import Upstream
 from readerkit.wire.note_text import MAX_CHARACTERS, bounded
 from readerkit.wire.open_book import OpenBook
@@ -229,7 +229,7 @@ class AssistantTools:
         for each in options:
             if each.startswith(("--catalog", "--book")) or "/" in each or "\\" in each:
                 raise ReaderkitError(f"options: got '{each}': no file is read for this")
-        command = [sys.executable, "-m", "readerkit", "estimate", what, *options]
+        command = python("-m", "readerkit", "estimate", what, *options)
         if "--help" not in options:
             command.append("--json")
         try:

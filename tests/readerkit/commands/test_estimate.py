@@ -536,6 +536,13 @@ def test_a_vocabulary_is_padded_alike_in_all_of_one_answer(capsys):
         # Megatron-LM core_v0.16.1 and PyTorch v2.13.0, as pinned.
         ("buckets --model llama-2-7b --dp 8", "Megatron's bucket", 40e6, 0),
         ("buckets --model llama-2-7b --dp 64", "Megatron's bucket", 64e6, 0),
+        # Its trainer counts context ranks, too; a table that both ends of a pipeline
+        # share has a bucket of its own, experts have theirs.
+        ("buckets --model llama-2-7b --dp 64 --cp 4", "Megatron's bucket", 256e6, 0),
+        ("buckets --model llama-2-7b --dp 64 --cp 4", "a rank's part of it", 4e6, 0),
+        ("buckets --model gpt2 --dp 512 --pp 2", "Megatron's buckets", 2, 0),
+        ("buckets --model gpt2 --dp 512 --pp 2 --zero 0", "Megatron's buckets", 1, 0),
+        ("buckets --model mixtral-8x22b --pp 4", "Megatron's buckets", 36 + 846, 0),
         ("buckets --model llama-2-7b --dp 64", "PyTorch's bucket", 25 * 2**20, 0),
         # Narayanan et al. 2104.04473, table 1: 163 TFLOP/s, of hardware FLOPs.
         (

@@ -5,6 +5,7 @@ import pytest
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import LayerKind, layer_activations
 from readerkit.estimate.fit import misfits
+from readerkit.estimate.layer_estimate import estimate_layers
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
     activation_pieces,
@@ -149,12 +150,46 @@ def test_experts_ranks_of_their_own_take_their_tokens_from_all():
     assert apart["etp: all-gather"] == 2 * 32 * 2 * 2 * part / 2
     assert apart["etp: all-gather"] == apart["etp: reduce-scatter"]
     assert apart["ep: all-to-all"] == 4 * 32 * 2 * part * 7 / 8
+    # The dispatcher gathers whole copies where an expert is cut like attention, too.
+    assert alike["etp: all-gather"] == 2 * 32 * 2 * 4 * part * 3 / 4
+    assert alike["etp: all-gather"] == alike["etp: reduce-scatter"]
     # Attention's alone are left under tp: one block of a layer's two.
-    assert "etp: all-gather" not in alike
-    assert apart["tp: all-gather"] == alike["tp: all-gather"] / 2
+    assert (
+        apart["tp: all-gather"] == 3 * 32 * 4 * part * 3 / 4 == alike["tp: all-gather"]
+    )
+    # Ranks that have the same tokens gather none, and sum what they make of them.
+    whole = sent("mixtral-8x7b", **cut, ep=4, sequence_parallel=False)
+    assert "etp: all-gather" not in whole
+    assert whole["tp: all-reduce"] == 2 * 64 * 2 * 4 * part * 3 / 4
     folded = Layout.parse(cut | {"ep": 8, "etp": 2, "sequence_parallel": False})
     found = misfits(shape("mixtral-8x7b"), folded)
     assert "expected sequence parallelism" in " ".join(found)
+
+
+def test_experts_that_all_tokens_share_are_under_tensor_parallelism():
+    v3 = shape("deepseek-v3")
+    assert v3.shared_ffn and (v3.plain_layers, v3.moe_layers) == (3, 58)
+    found = sent("deepseek-v3", tp=4, dp=8, ep=32, etp=1, recompute="none", zero=0)
+    size = 4096 * v3.hidden * 2
+    assert found["tp: all-gather"] == 3 * 2 * (3 + 58) * size * 3 / 4
+
+
+@pytest.mark.parametrize(
+    ("cut", "copies"),
+    [
+        ({}, 2),
+        ({"dp": 2, "ep": 4, "etp": 1}, 1 / 2),
+        ({"dp": 2, "ep": 2, "etp": 2}, 1),
+        ({"sequence_parallel": False}, 2),
+        ({"tp": 1, "dp": 4, "ep": 2, "etp": 2}, 4),
+    ],
+)
+def test_an_expert_keeps_the_copies_that_its_ranks_have_gathered(cut, copies):
+    # Each token goes to two experts: 2 s h K bytes where all of them are gathered.
+    layout = Layout.parse({"tp": 4, "recompute": "none", "flash": True, **cut})
+    mixtral = shape("mixtral-8x7b")
+    [layer] = estimate_layers(mixtral, layout)
+    assert layer["tokens at their experts"] == copies * 2 * 4096 * mixtral.hidden
 
 
 @pytest.mark.parametrize(

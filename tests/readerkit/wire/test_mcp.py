@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,14 +46,22 @@ Permission is hereby granted, free of charge, to any person.
 """
 
 
-def ask(*calls: tuple[str, dict[str, Any]], book: str = "") -> list[Any]:
+def ask(
+    *calls: tuple[str, dict[str, Any]], book: str = "", cwd: Path | None = None
+) -> list[Any]:
     """Return each answer of one server; of a refusal its text."""
 
     async def play() -> list[Any]:
-        arguments = ["-m", "readerkit", "mcp", *(["--book", book] if book else [])]
+        arguments = [
+            "-P",
+            "-m",
+            "readerkit",
+            "mcp",
+            *(["--book", book] if book else []),
+        ]
         # Of its own accord the client hands on a few variables alone.
         server = StdioServerParameters(
-            command=sys.executable, args=arguments, env=dict(os.environ)
+            command=sys.executable, args=arguments, env=dict(os.environ), cwd=cwd
         )
         async with (
             stdio_client(server) as (read, write),
@@ -233,6 +242,13 @@ def test_records_and_estimates_of_the_shipped_book(real_cache):
     shown = run_process(*typed)
     assert memory["result"] == json.loads(shown.out)
     assert "no file is read for this" in file and "--dp" in wrong
+
+
+def test_nothing_of_the_folder_that_it_stands_in_is_run(real_cache, tmp_path):
+    write_files(tmp_path, {"readerkit/__init__.py": "raise SystemExit('run')\n"})
+    asked = {"what": "memory", "options": ["--model", "gpt2"]}
+    [memory] = ask(("estimate", asked), cwd=tmp_path)
+    assert memory["result"]["estimates"]
 
 
 def test_extra_that_is_missing_is_said_in_one_line(tmp_path):
