@@ -83,7 +83,7 @@ def naive_all_reduce(
     """All-reduce in W-1 rounds; sends (W-1) N."""
     _check(op, tensor.dtype)
     rank, world_size = group.rank(), group.size()
-    everyone = [torch.empty_like(tensor) for _ in range(world_size)]
+    everyone = [torch.empty_like(tensor) for _ in range(world_size)]  # W of N elements
     everyone[rank].copy_(tensor)
     for hop in range(1, world_size):
         dst, src = (rank + hop) % world_size, (rank - hop) % world_size
@@ -141,7 +141,7 @@ def ring_all_reduce(
     tensor: Tensor, group: dist.ProcessGroup, op: dist.ReduceOp.RedOpType = ReduceOp.SUM
 ) -> None:
     """All-reduce in 2(W-1) rounds; sends 2N - n_r - n_(r-1), about 2N whatever W."""
-    chunks = tensor.view(-1).tensor_split(group.size())  # uneven: the first ones longer
+    chunks = tensor.view(-1).tensor_split(group.size())  # W of (n_r), the first longer
     ring_reduce_scatter(chunks, group, op)
     ring_all_gather(chunks, group)
 
@@ -166,7 +166,7 @@ def pipelined_ring_reduce_scatter(
     if segments < 2:
         raise ValueError(f"{segments} segments a chunk cannot keep 2 rounds in flight")
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
-    pieces = [chunk.tensor_split(segments) for chunk in chunks]
+    pieces = [chunk.tensor_split(segments) for chunk in chunks]  # (n_r/segments) each
     in_flight: deque[tuple[list[dist.Work], Tensor, Tensor]] = deque()
     rounds = segments * (world_size - 1)
     for i in range(rounds + 2):

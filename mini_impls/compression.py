@@ -31,7 +31,7 @@ class GradBucket:
     def __init__(self, params: Sequence[nn.Parameter]) -> None:
         numels = [param.numel() for param in params]
         self.buffer = params[0].detach().new_zeros(sum(numels))  # (S)
-        pieces = zip(params, self.buffer.split(numels), strict=True)
+        pieces = zip(params, self.buffer.split(numels), strict=True)  # (numel) each
         self.gradient_of = {param: piece.view_as(param) for param, piece in pieces}
 
     def take(self, param: nn.Parameter) -> None:
@@ -59,7 +59,7 @@ def all_reduce_as(dtype: torch.dtype) -> Compressor:
 
     def compress(bucket: GradBucket, group: dist.ProcessGroup) -> None:
         sent = bucket.buffer.to(dtype).div_(group.size())  # (S); float16 ends at 65504
-        dist.all_reduce(sent, group=group)
+        dist.all_reduce(sent, group=group)  # (S)
         bucket.buffer.copy_(sent)
 
     return compress
@@ -80,7 +80,7 @@ def quantize(x: Tensor) -> tuple[Tensor, Tensor]:
 def dequantize(codes: Tensor, scale_and_zero: Tensor) -> Tensor:
     """Return the numbers that the integers stand for."""
     scale, zero = scale_and_zero
-    return torch.mul(codes.to(torch.float32) - zero, scale)
+    return torch.mul(codes.to(torch.float32) - zero, scale)  # (S)
 
 
 def all_gather_uint8(bucket: GradBucket, group: dist.ProcessGroup) -> None:
@@ -88,16 +88,16 @@ def all_gather_uint8(bucket: GradBucket, group: dist.ProcessGroup) -> None:
 
     So a rank receives W - 1 buckets; of an all-reduce less than two, whatever W.
     """
-    codes, scale_and_zero = quantize(bucket.buffer)
+    codes, scale_and_zero = quantize(bucket.buffer)  # (S), (2)
     scales = all_gather(scale_and_zero, group)  # W times (2)
     numbers = list(map(dequantize, all_gather(codes, group), scales))  # W times (S)
-    bucket.buffer.copy_(torch.stack(numbers).mean(0))
+    bucket.buffer.copy_(torch.stack(numbers).mean(0))  # (S) of (W, S)
 
 
 def all_gather(tensor: Tensor, group: dist.ProcessGroup) -> list[Tensor]:
     """Return every rank's tensor, in rank order."""
     everyone = [torch.empty_like(tensor) for _ in range(group.size())]
-    dist.all_gather(everyone, tensor, group=group)
+    dist.all_gather(everyone, tensor, group=group)  # W tensors of one shape
     return everyone
 
 
@@ -121,7 +121,7 @@ class TopK:
         k = max(1, int(self.share * bucket.buffer.numel()))
         indices = bucket.buffer.abs().topk(k).indices  # (K)
         values = bucket.buffer[indices]  # (K)
-        self.error = bucket.buffer.index_fill(0, indices, 0.0)
+        self.error = bucket.buffer.index_fill(0, indices, 0.0)  # (S)
         sent = zip(all_gather(indices, group), all_gather(values, group), strict=True)
         bucket.buffer.zero_()
         for theirs, numbers in sent:  # W times (K) of 8 bytes, (K) of 4
@@ -138,7 +138,7 @@ def orthogonalize(matrix: Tensor) -> None:
     """
     rounding = 10 * torch.finfo(matrix.dtype).eps * matrix.norm(dim=0)  # (R)
     for i in range(matrix.size(1)):
-        column, rest = matrix[:, i : i + 1], matrix[:, i + 1 :]
+        column, rest = matrix[:, i : i + 1], matrix[:, i + 1 :]  # (N, 1), (N, R-1-i)
         length = column.norm()
         column /= torch.where(length > rounding[i], length, torch.inf)
         rest -= (column * rest).sum(0, keepdim=True) * column
@@ -172,7 +172,7 @@ class PowerSGD:
         matrices = [g.flatten(1) if g.dim() > 1 else g.view(-1, 1) for g in gradients]
         whole = [matrix for matrix in matrices if not self.is_worth_it(matrix)]
         for gradient, total in zip(whole, sum_together(whole, group), strict=True):
-            gradient.copy_(total / group.size())
+            gradient.copy_(total / group.size())  # (N, M)
         self.reduce_thin([m for m in matrices if self.is_worth_it(m)], group)
         self.error = before - bucket.buffer  # of this rank, from what all agreed on
 
@@ -191,7 +191,7 @@ class PowerSGD:
         for p in ps:
             orthogonalize(p)
         qs = [matrix.T @ p for matrix, p in zip(matrices, ps, strict=True)]  # (M, R)
-        self.qs = [q.div_(group.size()) for q in sum_together(qs, group)]
+        self.qs = [q.div_(group.size()) for q in sum_together(qs, group)]  # (M, R)
         for matrix, p, q in zip(matrices, ps, self.qs, strict=True):
             torch.matmul(p, q.T, out=matrix)  # (N, M)
 
@@ -206,9 +206,9 @@ def sum_together(tensors: list[Tensor], group: dist.ProcessGroup) -> list[Tensor
     """Return the sums over the group, which take one call (none for no tensor)."""
     if not tensors:
         return []
-    together = torch.cat([tensor.flatten() for tensor in tensors])
-    dist.all_reduce(together, group=group)
-    pieces = together.split([tensor.numel() for tensor in tensors])
+    together = torch.cat([tensor.flatten() for tensor in tensors])  # (all elements)
+    dist.all_reduce(together, group=group)  # (all elements)
+    pieces = together.split([tensor.numel() for tensor in tensors])  # (numel) each
     return [p.view_as(tensor) for p, tensor in zip(pieces, tensors, strict=True)]
 
 
@@ -226,7 +226,7 @@ class CompressedDataParallel(nn.Module):
         self.arrived: list[nn.Parameter] = []
         self.bucket: GradBucket | None = None
         for param in module.parameters():
-            dist.broadcast(param.detach(), group_src=0, group=group)
+            dist.broadcast(param.detach(), group_src=0, group=group)  # whole
             if param.requires_grad:
                 param.register_post_accumulate_grad_hook(self._hook)
 

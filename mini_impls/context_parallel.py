@@ -102,7 +102,7 @@ class _GatherTokens(Function):
         ctx.group = group
         whole = mine.new_empty(group.size(), *mine.shape)  # (W, B, G, 1, T/W, H)
         dist.all_gather_single(whole.view(-1), mine.contiguous().view(-1), group=group)
-        return torch.cat(whole.unbind(), dim=-2)
+        return torch.cat(whole.unbind(), dim=-2)  # (B, G, 1, T, H)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -123,7 +123,7 @@ def all_gather_attention(
     at, keys_at = each[group.rank()].to(query.device), torch.cat(each).to(query.device)
     keys: Tensor = _GatherTokens.apply(key, group)  # type: ignore[no-untyped-call]
     values: Tensor = _GatherTokens.apply(value, group)  # type: ignore[no-untyped-call]
-    return attend(query, keys, values, at, keys_at)
+    return attend(query, keys, values, at, keys_at)  # (B, G, R, T/W, H)
 
 
 class RegatheringAttention(Function):
@@ -168,7 +168,7 @@ class _AllToAll(Function):
         received = torch.empty_like(pieces, memory_format=torch.contiguous_format)
         dist.all_to_all_single(
             received.view(-1), pieces.contiguous().view(-1), group=group
-        )
+        )  # (W, ..), piece i from rank i
         return received
 
     @staticmethod
@@ -196,7 +196,7 @@ def tokens_of_all_heads(mine: Tensor, group: dist.ProcessGroup) -> Tensor:
     """Map (B, G/W, R, T, H) back to (B, G, R, T/W, H)."""
     world_size = group.size()
     pieces = [shard(mine, rank, world_size) for rank in range(world_size)]
-    return torch.cat(list(_swap(pieces, group)), dim=1)
+    return torch.cat(list(_swap(pieces, group)), dim=1)  # (B, G, R, T/W, H)
 
 
 def ulysses_attention(
@@ -205,7 +205,7 @@ def ulysses_attention(
     """Attend over whole sequences in some of the heads."""
     parts = [query, key, value]
     if key.size(1) % group.size():  # too few key heads: each query head takes a copy
-        shape = query.shape
+        shape = query.shape  # (B, G, R, T/W, H); below (B, GR, 1, T/W, H)
         parts = [each.expand(shape).flatten(1, 2).unsqueeze(2) for each in parts]
     context = attention(*(heads_of_all_tokens(each, group) for each in parts))
     return tokens_of_all_heads(context, group).view_as(query)  # (B, G, R, T/W, H)

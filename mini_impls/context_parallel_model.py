@@ -90,7 +90,7 @@ class ContextParallelAttention(nn.Module):
         heads = (-1, sum(self.split), self.kv_channels)
         qkv = self.linear_qkv(hidden).unflatten(-1, heads)  # (B, T/W, G, R+2, H)
         qkv = qkv.permute(0, 2, 3, 1, 4)  # (B, G, R+2, T/W, H)
-        query, key, value = qkv.split(self.split, dim=2)
+        query, key, value = qkv.split(self.split, dim=2)  # (B, G, R or 1, T/W, H)
         context = self.attention(query, key, value, self.cp_group)  # (B, G, R, T/W, H)
         context = context.permute(0, 3, 1, 2, 4).flatten(2)  # (B, T/W, NH)
         out: Tensor = self.linear_proj(context)
@@ -123,11 +123,11 @@ def average_gradients(params: Iterable[nn.Parameter], group: dist.ProcessGroup) 
     """Average each `.grad` over the ranks, all of them in one call."""
     grads = [param.grad for param in params if param.grad is not None]
     flat = torch.cat([grad.flatten() for grad in grads])  # (all elements)
-    dist.all_reduce(flat, group=group)
+    dist.all_reduce(flat, group=group)  # (all elements)
     flat /= group.size()
-    pieces = flat.split([grad.numel() for grad in grads])
+    pieces = flat.split([grad.numel() for grad in grads])  # (numel) each
     for grad, piece in zip(grads, pieces, strict=True):
-        grad.copy_(piece.view_as(grad))
+        grad.copy_(piece.view_as(grad))  # in its own shape
 
 
 def train(
@@ -146,6 +146,6 @@ def train(
         average_gradients(gpt.parameters(), cp_group)
         optimizer.step()
         total = loss.detach()
-        dist.all_reduce(total, group=cp_group)
+        dist.all_reduce(total, group=cp_group)  # ()
         losses.append(total.item() / cp_group.size())
     return losses

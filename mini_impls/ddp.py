@@ -46,7 +46,7 @@ def all_reduce_gradients(module: nn.Module, group: dist.ProcessGroup) -> None:
     for param in module.parameters():
         if param.grad is not None:
             param.grad /= group.size()  # whole, in the parameter's own shape
-            dist.all_reduce(param.grad, group=group)
+            dist.all_reduce(param.grad, group=group)  # whole
 
 
 # --- 2. bucket the gradients ---

@@ -27,7 +27,7 @@ from torch.autograd import Function
 
 # Dimension letters: N tokens of this rank, E experts, L experts of this rank, D hidden,
 # S copies that this rank sends (one for each expert of a token), R copies it receives;
-# P ranks of an expert-parallel group (ep), Q that share each expert (etp).
+# P ranks of an expert-parallel group (ep), Q that share each expert (etp), W of any.
 
 
 # --- 1. collectives that autograd goes back through ---
@@ -62,13 +62,13 @@ def _gather(rows: Tensor, sizes: list[int], group: Any) -> Tensor:
         return rows
     most = max(sizes)
     missing = most - len(rows)
-    rows = torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])
-    output = rows.new_empty(len(sizes) * most, *rows.shape[1:])  # (Q most, ..)
-    dist.all_gather_single(output, rows, group=group)
+    rows = torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])  # (most, ..)
+    output = rows.new_empty(len(sizes) * most, *rows.shape[1:])  # (W most, ..)
+    dist.all_gather_single(output, rows, group=group)  # (most, ..) to (W most, ..)
     if most == min(sizes):
         return output
-    chunks = zip(output.chunk(len(sizes)), sizes, strict=True)
-    return torch.cat([chunk[:size] for chunk, size in chunks])
+    chunks = zip(output.chunk(len(sizes)), sizes, strict=True)  # W of (most, ..)
+    return torch.cat([chunk[:size] for chunk, size in chunks])  # (sum of sizes, ..)
 
 
 def _reduce_scatter(rows: Tensor, sizes: list[int], group: Any) -> Tensor:
@@ -76,14 +76,14 @@ def _reduce_scatter(rows: Tensor, sizes: list[int], group: Any) -> Tensor:
         return rows
     most = max(sizes)
     if most > min(sizes):
-        parts = zip(rows.split(sizes), sizes, strict=True)
+        parts = zip(rows.split(sizes), sizes, strict=True)  # W of (n, ..)
         filled = [
             (part, rows.new_zeros(most - n, *rows.shape[1:])) for part, n in parts
-        ]
-        rows = torch.cat([rows for pair in filled for rows in pair])  # (Q most, ..)
+        ]  # (n, ..) and (most - n, ..) each
+        rows = torch.cat([rows for pair in filled for rows in pair])  # (W most, ..)
     output = rows.new_empty(most, *rows.shape[1:])
-    dist.reduce_scatter_single(output, rows.contiguous(), group=group)
-    return output[: sizes[group.rank()]]
+    dist.reduce_scatter_single(output, rows.contiguous(), group=group)  # to (most, ..)
+    return output[: sizes[group.rank()]]  # (n, ..) of this rank
 
 
 class _Gather(Function):
@@ -197,9 +197,9 @@ class AllToAllDispatcher:
         everyone = _gather(counts, [len(counts)] * ranks, self.etp_ep_group)  # (PQE)
         mine = slice(self.local_experts.start, self.local_experts.stop)
         # Ranks count expert-tensor first; below, what came over one's own link first.
-        here = everyone.view(p, -1, len(counts)).transpose(0, 1)[
-            :, :, mine
-        ]  # (Q, P, L)
+        here = everyone.view(p, -1, len(counts)).transpose(0, 1)[:, :, mine]
+        # (Q, P, L): the copies of each rank for each expert here. What came as (PQE) is
+        # seen as (P, Q, E), turned to (Q, P, E), and of each E only L are kept.
         self.output_splits = here[self.etp_group.rank()].sum(1).tolist()  # (P)
         self.etp_splits = here.sum((1, 2)).tolist()  # (Q)
         self.chunks = here.reshape(-1, num_local)  # (QP, L)
@@ -215,7 +215,7 @@ class AllToAllDispatcher:
         splits = self.output_splits, self.input_splits
         both = [
             _apply(_UnevenAllToAll, x, *splits, self.ep_group) for x in both
-        ]  # (R, ..)
+        ]  # (a share of R, ..)
         both = [_apply(_Gather, x, self.etp_splits, self.etp_group) for x in both]
         # They lie by sender, of each sender by expert: (QP, L) chunks become (L, QP).
         by_expert = [sort_chunks(x, self.chunks, to_experts=True) for x in both]
@@ -223,7 +223,7 @@ class AllToAllDispatcher:
 
     def combine(self, outputs: Tensor) -> Tensor:
         """Send what the experts made back, and add it up."""
-        copies = sort_chunks(outputs, self.chunks, to_experts=False)
+        copies = sort_chunks(outputs, self.chunks, to_experts=False)  # (R, D)
         # Each of those that share an expert has a part of every sum.
         copies = _apply(_ReduceScatter, copies, self.etp_splits, self.etp_group)
         splits = self.input_splits, self.output_splits
@@ -238,8 +238,8 @@ def sort_chunks(rows: Tensor, sizes: Tensor, *, to_experts: bool) -> Tensor:
     """
     order = torch.arange(sizes.numel()).view_as(sizes)  # chunks as senders lay them
     if to_experts:
-        pieces, order = rows.split(sizes.flatten().tolist()), order.T
+        pieces, order = rows.split(sizes.flatten().tolist()), order.T  # (L, senders)
     else:
-        pieces = rows.split(sizes.T.flatten().tolist())
-        order = order.view(sizes.T.shape).T
-    return torch.cat([pieces[i] for i in order.flatten().tolist()])
+        pieces = rows.split(sizes.T.flatten().tolist())  # (rows of one, ..) each
+        order = order.view(sizes.T.shape).T  # (senders, L)
+    return torch.cat([pieces[i] for i in order.flatten().tolist()])  # (R, ..)

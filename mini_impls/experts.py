@@ -80,8 +80,8 @@ class MoELayer(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
         tokens = hidden.flatten(0, -2)  # (N, D)
-        weights, chosen = self.router(tokens)
-        return self.routed_experts(tokens, weights, chosen).view_as(hidden)
+        weights, chosen = self.router(tokens)  # (N, E) each
+        return self.routed_experts(tokens, weights, chosen).view_as(hidden)  # (B, T, D)
 
     def routed_experts(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
         """Return the sum (N, D) of what its experts make of each token."""
@@ -89,7 +89,7 @@ class MoELayer(nn.Module):
         for i, expert in enumerate(self.experts.values()):
             mine = chosen[:, i].nonzero().squeeze(1)  # (R), which tokens
             made = expert(tokens[mine], weights[mine, i])  # (R, D)
-            output = output.index_add(0, mine, made)
+            output = output.index_add(0, mine, made)  # (N, D)
         return output
 
 
@@ -140,13 +140,13 @@ def make_groups(group: dist.ProcessGroup, *, ep: int, etp: int) -> ExpertGroups:
     world_size = group.size()
     if world_size % (ep * etp):
         raise ValueError(f"{world_size} ranks are not divisible by ep {ep} x etp {etp}")
-    names = torch.tensor(dist.get_process_group_ranks(group))
+    names = torch.tensor(dist.get_process_group_ranks(group))  # (world_size)
     ranks = names.view(-1, ep, etp)  # (edp, ep, etp)
     rows = {
-        "ep": ranks.transpose(1, 2).reshape(-1, ep),
-        "etp": ranks.reshape(-1, etp),
-        "etp_ep": ranks.reshape(-1, ep * etp),
-        "edp": ranks.flatten(1).T,
+        "ep": ranks.transpose(1, 2).reshape(-1, ep),  # (edp etp, ep)
+        "etp": ranks.reshape(-1, etp),  # (edp ep, etp)
+        "etp_ep": ranks.reshape(-1, ep * etp),  # (edp, ep etp)
+        "edp": ranks.flatten(1).T,  # (ep etp, edp)
     }
     made = {}
     for name, of_it in rows.items():
@@ -175,7 +175,7 @@ class ParallelMoELayer(MoELayer):
         experts = zip(self.experts.values(), parts, strict=True)
         # One without tokens is called too: its gradient is zeros, and not missing.
         made = torch.cat([expert(*part) for expert, part in experts])  # (R, D)
-        return self.dispatcher.combine(made)
+        return self.dispatcher.combine(made)  # (N, D)
 
 
 def expert_parallel(
@@ -211,7 +211,7 @@ def cut(expert: Expert, etp_group: dist.ProcessGroup) -> None:
     The sum over slices, which a row-parallel layer takes at once, is left to combine.
     """
     for linear, dim in ((expert.linear_fc1, 0), (expert.linear_fc2, 1)):
-        linear.weight = shard(linear.weight, dim, etp_group)
+        linear.weight = shard(linear.weight, dim, etp_group)  # (F/etp, D), (D, F/etp)
 
 
 # --- 4. behind backward ---
@@ -244,10 +244,10 @@ def finish_gradients(gpt: GPT, groups: ExpertGroups) -> None:
         flat = torch.cat([grad.flatten() for grad in grads])  # every gradient, once
         flat /= groups.all.size()
         if group.size() > 1:
-            dist.all_reduce(flat, group=group)
-        pieces = flat.split([grad.numel() for grad in grads])
+            dist.all_reduce(flat, group=group)  # (all elements)
+        pieces = flat.split([grad.numel() for grad in grads])  # (numel) each
         for grad, piece in zip(grads, pieces, strict=True):
-            grad.copy_(piece.view_as(grad))
+            grad.copy_(piece.view_as(grad))  # in its own shape
     update_expert_biases(routers(gpt), groups.all)
 
 

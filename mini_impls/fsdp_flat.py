@@ -151,7 +151,7 @@ class FlatState:
         new_sharded_grad = padded.new_empty(handle.sharded_size)  # (P/W)
         work = dist.reduce_scatter_single(
             new_sharded_grad, padded, group=self.group, async_op=True
-        )
+        )  # (P) to (P/W)
         assert work is not None
         self._reduce = (handle, padded, new_sharded_grad, work)
 

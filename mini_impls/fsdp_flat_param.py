@@ -57,7 +57,7 @@ class FlatParamHandle:
         )  # (P)
         flat = torch.cat([param.detach().reshape(-1) for param in params])  # (N)
         padded = flat.new_zeros(self.sharded_size * world_size)  # (P)
-        padded[: len(flat)] = flat
+        padded[: len(flat)] = flat  # (N) of (P)
         self._local_shard = padded.view(world_size, -1)[rank].clone()  # (P/W)
         self.flat_param = nn.Parameter(self._local_shard, params[0].requires_grad)
         # The originals leave the module: what stands in their place are views.
@@ -114,7 +114,7 @@ class FlatParamHandle:
 
     def pad(self, unsharded_grad: Tensor) -> Tensor:
         """Return a copy of the whole gradient, (N), with zeros up to (P)."""
-        padded = unsharded_grad.new_zeros(self.sharded_size * self.group.size())
+        padded = unsharded_grad.new_zeros(self.sharded_size * self.group.size())  # (P)
         padded[: len(unsharded_grad)] = unsharded_grad  # (N) of (P)
         return padded
 
@@ -144,7 +144,7 @@ class FlatParamHandle:
     def full_parameters(self) -> dict[str, Tensor]:
         """Return the original parameters, gathered, by name; all ranks must call it."""
         flat = self._local_shard.new_empty(self.sharded_size * self.group.size())  # (P)
-        dist.all_gather_single(flat, self._local_shard, group=self.group)
+        dist.all_gather_single(flat, self._local_shard, group=self.group)  # to (P)
         views = self.get_unflat_views(flat[: self.unpadded_size])  # of (N)
         return {info.fqn: views[info.place] for info in self.param_infos}
 

@@ -121,6 +121,6 @@ class FSDPParam:
         """Gather the whole parameter, (R, ...), from the master shards."""
         data = self._sharded_param_data
         output = data.new_empty(group.size() * data.numel())  # (W C ...)
-        dist.all_gather_single(output, data, group=group)
+        dist.all_gather_single(output, data, group=group)  # (C ...) to (W C ...)
         output = output.view(-1, *self.orig_size[1:])  # (W C, ...)
         return output[: self.orig_size[0]]  # (R, ...)

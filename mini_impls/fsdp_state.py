@@ -50,7 +50,7 @@ def shard_rows(tensor: Tensor, group: dist.ProcessGroup) -> Shard:
     start = min(group.rank() * -(-len(tensor) // group.size()), len(tensor))
     rows = tensor.detach().chunk(group.size())  # at most W of (C or fewer, ...)
     mine = rows[group.rank()] if group.rank() < len(rows) else tensor.detach()[:0]
-    return Shard(nn.Parameter(mine.clone()), start, len(tensor))
+    return Shard(nn.Parameter(mine.clone()), start, len(tensor))  # (C or fewer, ...)
 
 
 # --- 1. clip by the norm of all gradients, which no rank has ---
@@ -82,7 +82,7 @@ def clip_grad_norm_(
         is_nan = norm.isnan()
         norms = torch.stack([norm.masked_fill(is_nan, 0.0), is_nan.to(norm.dtype)])
         dist.all_reduce(norms, op=dist.ReduceOp.MAX, group=group)  # (2)
-        total_norm = norms[0].masked_fill(norms[1] > 0, math.nan)
+        total_norm = norms[0].masked_fill(norms[1] > 0, math.nan)  # ()
     else:
         total_norm = local_sharded_norm**norm_type
         dist.all_reduce(total_norm, group=group)  # a scalar
@@ -153,8 +153,8 @@ def save_checkpoint(
         aside.mkdir(parents=True)
     # The starts of all ranks for the index; no rank is past this before the directory
     # is there, nor past the barrier below before all files are.
-    own = torch.tensor([shard.start for shard in shards.values()])
-    starts = own.new_empty(group.size() * len(own))
+    own = torch.tensor([shard.start for shard in shards.values()])  # (shards)
+    starts = own.new_empty(group.size() * len(own))  # (W shards)
     device = next(iter(shards.values())).param.device
     own, starts = own.to(device), starts.to(device)
     dist.all_gather_single(starts, own, group=group)  # (shards) to (W shards)
@@ -167,7 +167,7 @@ def save_checkpoint(
             "shapes": {name: shard.shape() for name, shard in shards.items()},
             "starts": dict(
                 zip(shards, starts.view(-1, len(own)).T.tolist(), strict=True)
-            ),
+            ),  # (shards, W)
             "scalars": scalars,
             "param_groups": param_groups,
         }

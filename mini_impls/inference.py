@@ -60,7 +60,7 @@ class StaticInferenceContext:
         start = self.sequence_len_offset
         stop = start + key.size(2)
         keys[:, :, start:stop], values[:, :, start:stop] = key, value
-        return keys[:, :, :stop], values[:, :, :stop]
+        return keys[:, :, :stop], values[:, :, :stop]  # (B, G/W, S, H) each
 
     def num_bytes(self) -> int:
         """Return the bytes that the buffers take on this rank."""
@@ -82,7 +82,7 @@ class ColumnParallelLinear(nn.Module):
 
     def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
         super().__init__()
-        self.weight = shard(master.weight, 0, tp_group)
+        self.weight = shard(master.weight, 0, tp_group)  # (O/W, I)
         self.bias = None if master.bias is None else shard(master.bias, 0, tp_group)
 
     def forward(self, input_: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ class RowParallelLinear(nn.Module):
     def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
         super().__init__()
         self.tp_group = tp_group
-        self.weight = shard(master.weight, 1, tp_group)
+        self.weight = shard(master.weight, 1, tp_group)  # (O, I/W)
         self.bias = master.bias  # whole, on every rank
 
     def forward(self, input_: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ class CachedAttention(nn.Module):
         is_prompt = self.context.sequence_len_offset == 0
         context = F.scaled_dot_product_attention(
             query, key, value, is_causal=is_prompt, enable_gqa=True
-        )
+        )  # (B, N/W, T, H)
         context = context.transpose(1, 2).reshape(b, t, -1)  # (B, T, NH/W)
         return self.linear_proj.forward(context)
 
@@ -167,7 +167,7 @@ class LastTokenLogits(nn.Module):
     def __init__(self, master: nn.Linear, tp_group: dist.ProcessGroup) -> None:
         super().__init__()
         self.tp_group = tp_group
-        self.weight = shard(master.weight, 0, tp_group)
+        self.weight = shard(master.weight, 0, tp_group)  # (V/W, D)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(B, T, D) -> (B, V), the same on every rank."""
@@ -247,7 +247,7 @@ def generate(
         logits = gpt(tokens2use)  # (B, V)
         context.sequence_len_offset += tokens2use.size(1)
         tokens2use = logits.argmax(dim=-1, keepdim=True)  # (B, 1), the same everywhere
-        tokens = torch.cat([tokens, tokens2use], dim=1)
+        tokens = torch.cat([tokens, tokens2use], dim=1)  # (B, S)
         if tokens.is_cuda:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)

@@ -168,7 +168,7 @@ def receive_cache(
         dist.recv(token, group=sides.group, group_src=each.sender)  # (B, 1)
         for parts in layers:
             sizes = (2, b, each.last - each.first, s, config.kv_channels)
-            part = like.new_empty(sizes)
+            part = like.new_empty(sizes)  # (2, B, g, S, H)
             dist.recv(part, group=sides.group, group_src=each.sender)
             parts.append(part)  # (2, B, g, S, H)
     for layer_number, parts in enumerate(layers, 1):
@@ -226,12 +226,12 @@ def serve(
             start = now()
             made = generate(gpt, prompt, 1, context)  # (B, S + 1)
             busy += now() - start
-            token = made.tokens[:, -1:].contiguous()
+            token = made.tokens[:, -1:].contiguous()  # (B, 1)
             groups = gpt.config.num_query_groups
             under_way += send_cache(context, token, sides, groups)
         else:
             b, s = prompt.shape
-            token = receive_cache(context, gpt, (b, s), sides)
+            token = receive_cache(context, gpt, (b, s), sides)  # (B, 1)
             start = now()
             if num_tokens > 1:
                 token = generate(gpt, token, num_tokens - 1, context).tokens

@@ -37,7 +37,7 @@ from torch.nn import functional as F
 from mini_impls.model import MLP, Embedding, GPTConfig, SelfAttention
 from mini_impls.tensor_parallel import shard
 
-# Dimension letters: B sequences, T tokens, D hidden, N = BT tokens, V vocabulary,
+# Dimension letters: B sequences, T tokens, D hidden, N = B T/cp tokens, V vocabulary,
 # G query groups, R query heads of a group, H width of a head, E experts, F MLP width;
 # tp, cp, ep ranks of a group.
 
@@ -64,21 +64,21 @@ def stay(tensor: Tensor, group: dist.ProcessGroup) -> Tensor:
 def all_reduce(tensor: Tensor, group: dist.ProcessGroup) -> Tensor:
     """Return the sum over ranks."""
     total = tensor.clone(memory_format=torch.contiguous_format)  # others may read it
-    dist.all_reduce(total, group=group)
+    dist.all_reduce(total, group=group)  # in its own shape
     return total
 
 
 def all_gather(tensor: Tensor, group: dist.ProcessGroup) -> Tensor:
     """Return (X, ..) of every rank below each other, (WX, ..)."""
     whole = tensor.new_empty(group.size() * tensor.size(0), *tensor.shape[1:])
-    dist.all_gather_single(whole, tensor.contiguous(), group=group)
+    dist.all_gather_single(whole, tensor.contiguous(), group=group)  # to (WX, ..)
     return whole
 
 
 def reduce_scatter(tensor: Tensor, group: dist.ProcessGroup) -> Tensor:
     """Return this rank's (X, ..) of the sum of (WX, ..) over ranks."""
     mine = tensor.new_empty(tensor.size(0) // group.size(), *tensor.shape[1:])
-    dist.reduce_scatter_single(mine, tensor.contiguous(), group=group)
+    dist.reduce_scatter_single(mine, tensor.contiguous(), group=group)  # to (X, ..)
     return mine
 
 
@@ -149,8 +149,8 @@ def positions_of(rank: int, world_size: int, tokens: int) -> Tensor:
     """
     if tokens % (2 * world_size):
         raise ValueError(f"{tokens} tokens are not divisible by {2 * world_size}")
-    chunks = torch.arange(tokens).chunk(2 * world_size)
-    return torch.cat([chunks[rank], chunks[2 * world_size - 1 - rank]])
+    chunks = torch.arange(tokens).chunk(2 * world_size)  # 2 cp times (T / 2 cp)
+    return torch.cat([chunks[rank], chunks[2 * world_size - 1 - rank]])  # (T/cp)
 
 
 class LayoutEmbedding(nn.Module):
@@ -184,7 +184,7 @@ class LayoutAttention(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """(B, T/cp, D) -> (B, T/cp, D)."""
         size, tokens = self.cp.size(), self.cp.size() * hidden.size(1)
-        each = [positions_of(rank, size, tokens) for rank in range(size)]
+        each = [positions_of(rank, size, tokens) for rank in range(size)]  # (T/cp)
         qkv = self.linear_qkv(hidden).unflatten(-1, (-1, *self.heads))
         query, key_value = qkv.transpose(0, 1).split([self.heads[0] - 2, 2], dim=3)
         # All keys, in the order of the ranks: (T, B, G/tp, 2, H) of (T/cp, ..).
@@ -194,7 +194,7 @@ class LayoutAttention(nn.Module):
         seen = torch.cat(each) <= each[self.cp.rank()][:, None]  # (T/cp, T)
         context = F.scaled_dot_product_attention(
             query, key, value, attn_mask=seen.to(hidden.device), enable_gqa=True
-        )
+        )  # (B, G/tp R, T/cp, H)
         out: Tensor = self.linear_proj(context.transpose(1, 2).flatten(2))
         return out
 
@@ -218,15 +218,15 @@ class RoutedMLP(nn.Module):
 
     def route(self, tokens: Tensor, weight: Tensor) -> Tensor:
         """Return (N, E): the score of each token's expert, and 0 for the others."""
-        scores = F.linear(tokens, weight).softmax(-1)
-        best = scores.argmax(-1, keepdim=True)
+        scores = F.linear(tokens, weight).softmax(-1)  # (N, E)
+        best = scores.argmax(-1, keepdim=True)  # (N, 1)
         return torch.zeros_like(scores).scatter(-1, best, scores.gather(-1, best))
 
     def work(self, tokens: Tensor, gates: Tensor) -> Tensor:
         """Return (N, D): what the experts here make of their tokens, 0 for others."""
         output = torch.zeros_like(tokens)
         for name, expert in self.experts.items():
-            gate = gates[:, int(name)]
+            gate = gates[:, int(name)]  # (N)
             mine = gate.nonzero().squeeze(1)  # of no token too: a gradient of zeros
             output = output.index_add(0, mine, expert(tokens[mine]) * gate[mine, None])
         return output
@@ -248,9 +248,9 @@ class ParallelRoutedMLP(RoutedMLP):
         tp, ep = self.groups.tp, self.groups.ep
         # Ranks of tp have the same tokens: one of them sends each.
         tokens = move(hidden.flatten(0, 1), own_part, all_gather, tp)  # (N/tp, D)
-        weight = move(self.router.weight, stay, all_reduce, tp)
+        weight = move(self.router.weight, stay, all_reduce, tp)  # (E, D)
         gates = self.route(tokens, weight)  # (N/tp, E)
         gates = move(gates, all_gather, reduce_scatter, ep)  # (ep N/tp, E)
         tokens = move(tokens, all_gather, reduce_scatter, ep)  # (ep N/tp, D)
         output = move(self.work(tokens, gates), reduce_scatter, all_gather, ep)
-        return move(output, all_gather, own_part, tp).view_as(hidden)
+        return move(output, all_gather, own_part, tp).view_as(hidden)  # (B, T/cp, D)

@@ -67,7 +67,7 @@ class Neighbours:
             if buffer is not None:
                 ops.append(
                     dist.P2POp(dist.irecv, buffer, group=self.pp, group_peer=peer)
-                )
+                )  # (B, T/cp, D)
             received.append(buffer)
         for request in dist.batch_isend_irecv(ops) if ops else ():
             request.wait()
@@ -129,7 +129,7 @@ class OneForwardOneBackward:
         output: Tensor = self.stage(tokens if input_tensor is None else input_tensor)
         if not self.stage.post_process:
             kept.append((input_tensor, output))
-            return output.detach()
+            return output.detach()  # (B, T/cp, D)
         loss = compute_loss(output, labels)
         losses.append(loss.item())
         kept.append((input_tensor, loss / len(microbatches)))
@@ -156,8 +156,8 @@ class GradBuffer:
         sizes = [param.numel() for param in params]
         like = params[0]
         self.data = torch.zeros(sum(sizes), dtype=like.dtype, device=like.device)
-        for param, view in zip(params, self.data.split(sizes), strict=True):
-            param.grad = view.view_as(param)
+        for param, view in zip(params, self.data.split(sizes), strict=True):  # (numel)
+            param.grad = view.view_as(param)  # in its own shape
 
     def finish_grad_sync(self) -> None:
         """Make the gradients those of the mean loss of all ranks."""
@@ -224,6 +224,6 @@ class LayoutTrainer:
             loss = self.step(batch)
             if loss is not None:
                 total = torch.tensor(loss, device=self.buffers[0].data.device)
-                dist.all_reduce(total, group=self.groups.dp_cp)
+                dist.all_reduce(total, group=self.groups.dp_cp)  # ()
                 losses.append(total.item() / self.groups.dp_cp.size())
         return losses

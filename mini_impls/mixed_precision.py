@@ -74,7 +74,7 @@ class MainGrads:
         numels = [param.numel() for param in trained]
         device = trained[0].device
         self.grad_data = torch.zeros(sum(numels), device=device)  # (S)
-        pieces = zip(trained, self.grad_data.split(numels), strict=True)
+        pieces = zip(trained, self.grad_data.split(numels), strict=True)  # (numel)
         self.main_grad = {param: piece.view_as(param) for param, piece in pieces}
         for param in trained:
             param.register_post_accumulate_grad_hook(self._hook)
@@ -206,7 +206,7 @@ class Float16Optimizer:
 
     def _all_reduce(self, number: Tensor, op: Any) -> None:
         if self.grad_stats_group is not None:
-            dist.all_reduce(number, op=op, group=self.grad_stats_group)
+            dist.all_reduce(number, op=op, group=self.grad_stats_group)  # (1)
 
 
 # --- 4. a step of training ---

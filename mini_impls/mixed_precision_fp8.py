@@ -111,8 +111,8 @@ class BlockScaling:
         blocks = padded.unflatten(1, (-1, self.columns)).unflatten(0, (-1, self.rows))
         amax = blocks.amax(dim=(1, 3))  # (B / rows, K / columns)
         scale = round_to_power_of_2(scale_now(amax, dtype))
-        of_rows = scale.repeat_interleave(self.rows, 0)
-        return of_rows.repeat_interleave(self.columns, 1)[:b, :k]
+        of_rows = scale.repeat_interleave(self.rows, 0)  # (B or more, K / columns)
+        return of_rows.repeat_interleave(self.columns, 1)[:b, :k]  # (B, K)
 
 
 class DelayedScaling:
@@ -131,15 +131,15 @@ class DelayedScaling:
         self.fp8_max = torch.finfo(dtype).max
         self.amax_history = self.amax_history.to(x.device)
         self.current = self.current.to(x.device)
-        amax = x.detach().abs().amax().float()
+        amax = x.detach().abs().amax().float()  # ()
         self.amax_history[0] = torch.maximum(self.amax_history[0], amax)
         return self.current
 
     def update(self) -> None:
         """End a step: the largest of the history makes the next scale."""
-        amax = self.amax_history.amax()
+        amax = self.amax_history.amax()  # ()
         self.current = compute_scale(amax, self.fp8_max, self.current)
-        self.amax_history = self.amax_history.roll(-1)
+        self.amax_history = self.amax_history.roll(-1)  # (H)
         self.amax_history[0] = 0.0
 
 
@@ -152,7 +152,7 @@ def reduce_and_update(
     """
     if group is not None:
         amaxes = torch.stack([scaling.amax_history[0] for scaling in scalings])
-        dist.all_reduce(amaxes, op=dist.ReduceOp.MAX, group=group)  # 1 a tensor
+        dist.all_reduce(amaxes, op=dist.ReduceOp.MAX, group=group)  # (scalings)
         for scaling, amax in zip(scalings, amaxes, strict=True):
             scaling.amax_history[0] = amax
     for scaling in scalings:

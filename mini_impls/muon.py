@@ -135,9 +135,9 @@ class RowsMuon(Muon):
         """
         rank, world_size = self.group.rank(), self.group.size()
         rows = -(-self.num_rows[p] // world_size)
-        mine = grad.new_zeros(rows, grad.size(1), dtype=torch.bfloat16)
+        mine = grad.new_zeros(rows, grad.size(1), dtype=torch.bfloat16)  # (C, N)
         mine[: len(grad)] = grad  # (C or fewer, N) of (C, N)
-        whole = mine.new_empty(world_size * rows, grad.size(1))
+        whole = mine.new_empty(world_size * rows, grad.size(1))  # (W C, N)
         dist.all_gather_single(whole, mine, group=self.group)  # (C, N) to (W C, N)
         update = zeropower_via_newtonschulz(whole[: self.num_rows[p]])  # (M, N)
         return update[rank * rows :][: len(grad)]  # (C or fewer, N)
@@ -158,9 +158,9 @@ def all_reduce_gradients(params: Sequence[nn.Parameter], group: Any) -> None:
     params = [p for p in params if p.requires_grad]
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
     flat = torch.cat([grad.flatten() / group.size() for grad in grads])
-    dist.all_reduce(flat, group=group)  # all of them, once
+    dist.all_reduce(flat, group=group)  # (all elements), once
     for p, mean in zip(params, flat.split([p.numel() for p in params]), strict=True):
-        p.grad = mean.view_as(p).to(p.dtype)
+        p.grad = mean.view_as(p).to(p.dtype)  # in its own shape
 
 
 class LayerWiseDistributedOptimizer:
@@ -235,7 +235,7 @@ class LayerWiseDistributedOptimizer:
 
     def _allgather(self, shares: Sequence[Sequence[nn.Parameter]]) -> None:
         sizes = [sum(p.numel() for p in params) for params in shares]
-        mine = [p.flatten() for p in shares[self.group.rank()]]
+        mine = [p.flatten() for p in shares[self.group.rank()]]  # (numel) each
         like = next(p for params in shares for p in params)
         # Shares differ in size, and gloo gathers equal parts: all are as long as the
         # longest. Of what is added nothing is read.
@@ -247,7 +247,7 @@ class LayerWiseDistributedOptimizer:
             pieces = output[rank, : sizes[rank]].split([p.numel() for p in params])
             for p, piece in zip(params, pieces, strict=True):
                 if rank != self.group.rank():
-                    p.copy_(piece.view_as(p))
+                    p.copy_(piece.view_as(p))  # in its own shape
 
 
 if __name__ == "__main__":

@@ -75,14 +75,14 @@ def newton_schulz_tp(
         return newton_schulz(x.T, steps).T if is_tall else newton_schulz(x, steps)
     if mode == "distributed":
         # What is cut has to be the side that the products sum over, tall or not.
-        part = x.T if partition_dim == 0 else x
+        part = x.T if partition_dim == 0 else x  # (N, M/W) or (M, N/W)
         part = newton_schulz(part, steps, tp_group)
-        return part.T if partition_dim == 0 else part
+        return part.T if partition_dim == 0 else part  # (M/W, N) or (M, N/W)
     parts = [torch.empty_like(x) for _ in range(tp_group.size())]
     dist.all_gather(parts, x.contiguous(), group=tp_group)  # to (M, N), in parts
     whole = torch.cat(parts, partition_dim)  # (M, N)
     whole = newton_schulz_tp(whole, None, None, mode, steps)
-    return whole.chunk(tp_group.size(), partition_dim)[tp_group.rank()]
+    return whole.chunk(tp_group.size(), partition_dim)[tp_group.rank()]  # 1/W, as x
 
 
 def get_muon_scale_factor(size_out: int, size_in: int) -> float:

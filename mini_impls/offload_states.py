@@ -57,10 +57,10 @@ class OffloadedUnit:
         self.wholes, self.shards = list[nn.Parameter](), list[nn.Parameter]()
         self.gathered: list[Tensor] = []
         """The memory of the whole ones, (W C, ...) each."""
-        pieces = zip(owners, rows, self.host.split(self.sizes), strict=True)
+        pieces = zip(owners, rows, self.host.split(self.sizes), strict=True)  # (C ...)
         for param, c, piece in pieces:
             mine = param.detach()[rank * c : (rank + 1) * c]  # (C or fewer, ...)
-            shard = piece.view(c, *param.shape[1:])[: len(mine)]
+            shard = piece.view(c, *param.shape[1:])[: len(mine)]  # (C or fewer, ...)
             shard.copy_(mine)
             self.shards.append(nn.Parameter(shard, param.requires_grad))
             padded = mine.new_empty(self.world_size * c, *param.shape[1:])  # (W C, ...)
@@ -126,8 +126,8 @@ class OffloadedUnit:
         rows = packed.new_empty(packed.size(1))  # (S)
         op = dist.ReduceOp.AVG
         packed = packed.view(-1)  # (W S)
-        dist.reduce_scatter_single(rows, packed, op=op, group=self.group)
-        copy = self.link.start(rows, "to host")
+        dist.reduce_scatter_single(rows, packed, op=op, group=self.group)  # to (S)
+        copy = self.link.start(rows, "to host")  # (S)
         self.leaving.append(([shard for _, shard in pairs], copy))
 
     def _padded(self, whole: nn.Parameter) -> Tensor:
@@ -136,14 +136,14 @@ class OffloadedUnit:
         assert grad is not None
         rows = -(-len(grad) // self.world_size) * self.world_size
         padded = grad.new_zeros(rows, *grad.shape[1:])  # (W C, ...)
-        padded[: len(grad)] = grad
-        return padded.view(self.world_size, -1)
+        padded[: len(grad)] = grad  # (R, ...) of (W C, ...)
+        return padded.view(self.world_size, -1)  # (W, C ...)
 
     def finish_gradients(self) -> None:
         """Add what has arrived to the gradients that the optimizer reads."""
         size_of = dict(zip(self.shards, self.sizes, strict=True))
         for shards, copy in self.leaving:
-            pieces = copy.wait().split([size_of[shard] for shard in shards])
+            pieces = copy.wait().split([size_of[shard] for shard in shards])  # (C ...)
             for shard, piece in zip(shards, pieces, strict=True):
                 grad = piece[: shard.numel()].view_as(shard)  # (C or fewer, ...)
                 shard.grad = grad if shard.grad is None else shard.grad + grad

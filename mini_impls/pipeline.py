@@ -167,7 +167,7 @@ class PipelineExecutor:
         """Return what a step of another stage made, once it is here."""
         if made_by in self.recv_reqs:
             self.recv_reqs.pop(made_by).wait()
-        return self.received.pop(made_by)
+        return self.received.pop(made_by)  # (B, T, D)
 
     def get_tensor(self, transfer: Transfer) -> Tensor:
         """Return what is to be sent, or a buffer for what is to be received."""
@@ -175,7 +175,7 @@ class PipelineExecutor:
             return self.made.pop(transfer.made_by)
         buffer = torch.empty(
             self.tensor_shape, dtype=self.like.dtype, device=self.like.device
-        )
+        )  # (B, T, D)
         self.received[transfer.made_by] = buffer
         return buffer
 
@@ -192,7 +192,7 @@ class PipelineExecutor:
         ops = [
             dist.P2POp(
                 isend if transfer.action == "send" else irecv,
-                self.get_tensor(transfer),
+                self.get_tensor(transfer),  # (B, T, D)
                 group=group,
                 group_peer=transfer.peer,
             )
@@ -212,7 +212,7 @@ class PipelineExecutor:
             tensor = self.get_tensor(transfer)
             if transfer.action == "send":
                 req = dist.isend(tensor, group=self.group, group_dst=transfer.peer)
-                assert req is not None  # (B/m, T, D), as all that stages exchange
+                assert req is not None  # (B, T, D), as all that stages exchange
                 self.send_reqs.append((req, tensor))
             else:
                 req = dist.irecv(tensor, group=self.group, group_src=transfer.peer)

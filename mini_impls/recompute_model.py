@@ -93,18 +93,18 @@ class CoreAttention(nn.Module):
         b, t, _ = mixed_qkv.shape
         r, h = self.heads_per_group, self.kv_channels
         mixed_qkv = mixed_qkv.view(b, t, -1, r + 2, h).permute(0, 2, 3, 1, 4)
-        # Each in memory of its own: a view would keep all three.
+        # Each in memory of its own, (B, G, R or 1, T, H): a view would keep all three.
         query, key, value = (x.contiguous() for x in mixed_qkv.split([r, 1, 1], dim=2))
         query = query.flatten(2, 3) / math.sqrt(h)  # (B, G, RT, H)
         scores = query @ key.squeeze(2).transpose(2, 3)  # (B, G, RT, T)
-        later = torch.full((t, t), -torch.inf, device=scores.device).triu(1)
+        later = torch.full((t, t), -torch.inf, device=scores.device).triu(1)  # (T, T)
         scores = scores.unflatten(2, (r, t)) + later.to(scores.dtype)  # (B, G, R, T, T)
         probs = scores.softmax(dim=-1)
         if self.training and self.p:
             with self.streams.fork():  # heads are cut between ranks
                 probs = dropout(probs, self.p, True)
         context: Tensor = probs.flatten(2, 3) @ value.squeeze(2)  # (B, G, RT, H)
-        context = context.unflatten(2, (r, t)).permute(0, 3, 1, 2, 4)
+        context = context.unflatten(2, (r, t)).permute(0, 3, 1, 2, 4)  # (B, T, G, R, H)
         return context.reshape(b, t, -1)  # (B, T, GRH)
 
 

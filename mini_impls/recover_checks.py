@@ -63,7 +63,7 @@ def largest_difference_across_dp_replicas(
     """
     found = [0.0]
     for param in model.parameters():  # (N, M)
-        everyone = [torch.empty_like(param) for _ in range(group.size())]
+        everyone = [torch.empty_like(param) for _ in range(group.size())]  # W x (N, M)
         dist.all_gather(everyone, param.detach().contiguous(), group=group)
         found += [(param.detach() - other).abs().max().item() for other in everyone]
     return torch.tensor(found, dtype=torch.float64).max().item()
@@ -91,7 +91,7 @@ def hash_params(model: nn.Module) -> Tensor:
     for param in model.parameters():
         flat = param.detach().cpu().reshape(-1).view(torch.uint8)  # its bytes
         rows.append(list(hashlib.sha1(flat.numpy().tobytes()).digest()))
-    return torch.tensor(rows, dtype=torch.uint8).view(-1, DIGEST_BYTES)
+    return torch.tensor(rows, dtype=torch.uint8).view(-1, DIGEST_BYTES)  # (P, 20)
 
 
 def check_param_hashes_across_dp_replicas(
@@ -138,7 +138,7 @@ def repair(
     params = dict(model.named_parameters())
     for each in odd:
         whole = params[each.name].detach().contiguous()  # (N, M)
-        dist.broadcast(whole, group_src=each.majority[0], group=group)
+        dist.broadcast(whole, group_src=each.majority[0], group=group)  # (N, M)
         params[each.name].detach().copy_(whole)
 
 

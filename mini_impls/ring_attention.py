@@ -87,7 +87,7 @@ def _pass_on(tensor: Tensor, group: dist.ProcessGroup) -> tuple[Tensor, list[Any
     if world_size == 1:
         return tensor, []
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
-    received = torch.empty_like(tensor)
+    received = torch.empty_like(tensor)  # (2, B, G, 1, T/W, H)
     ops = [
         dist.P2POp(dist.isend, tensor, group=group, group_peer=right),
         dist.P2POp(dist.irecv, received, group=group, group_peer=left),
@@ -115,8 +115,8 @@ class RingAttention(Function):
         pair = torch.stack([key, value])  # (2, B, G, 1, T/W, H)
         for hop in range(world_size):
             if hop < world_size - 1:
-                following, works = _pass_on(pair, group)
-            keys, values = (each.chunk(2, dim=-2) for each in pair)
+                following, works = _pass_on(pair, group)  # (2, B, G, 1, T/W, H)
+            keys, values = (each.chunk(2, dim=-2) for each in pair)  # (B, G, 1, C, H)
             for i, j, is_diagonal in pairs(rank, (rank - hop) % world_size, world_size):
                 scores = _scores(queries[i], keys[j], is_diagonal)  # (B, G, R, C, C)
                 logsumexp = scores.logsumexp(-1, keepdim=True)  # (B, G, R, C, 1)
@@ -149,22 +149,22 @@ class RingAttention(Function):
         for hop in range(world_size):
             if hop < world_size - 1:
                 following, works = _pass_on(pair, group)  # (2, B, G, 1, T/W, H)
-            keys, values = (each.chunk(2, dim=-2) for each in pair)
-            grads = torch.zeros_like(pair)
+            keys, values = (each.chunk(2, dim=-2) for each in pair)  # (B, G, 1, C, H)
+            grads = torch.zeros_like(pair)  # (2, B, G, 1, T/W, H)
             grad_keys, grad_values = (each.chunk(2, dim=-2) for each in grads)
             for i, j, is_diagonal in pairs(rank, (rank - hop) % world_size, world_size):
                 q, grad, its_delta, its_logsumexp = queries[i]
                 weights = (_scores(q, keys[j], is_diagonal) - its_logsumexp).exp()
                 grad_scores = weights * (grad @ values[j].mT - its_delta)
                 grad_scores /= math.sqrt(q.size(-1))  # (B, G, R, C, C)
-                grad_queries[i].add_(grad_scores @ keys[j])
+                grad_queries[i].add_(grad_scores @ keys[j])  # (B, G, R, C, H)
                 # The heads of a group share a key: (B, G, R, C, H) to (B, G, 1, C, H).
                 one = keys[j].shape
                 grad_keys[j].add_((grad_scores.mT @ q).sum_to_size(one))
                 grad_values[j].add_((weights.mT @ grad).sum_to_size(one))
             _wait(owed)  # what ranks before this one owe the keys that are here now
             grads += arrived
-            arrived, owed = _pass_on(grads, group)
+            arrived, owed = _pass_on(grads, group)  # (2, B, G, 1, T/W, H)
             if hop < world_size - 1:
                 _wait(works)
                 pair = following

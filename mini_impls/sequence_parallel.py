@@ -142,7 +142,7 @@ class ColumnParallelLinear(nn.Module):
         super().__init__()
         self.tp_group, self.regather = tp_group, regather
         self.weight = shard(master.weight, 0, tp_group)  # (O/W, I)
-        self.bias = shard(master.bias, 0, tp_group)
+        self.bias = shard(master.bias, 0, tp_group)  # (O/W)
 
     def forward(self, input_: Tensor) -> Tensor:
         """Map this rank's tokens (T/W, B, I) to all tokens of its slice (T, B, O/W)."""
@@ -167,7 +167,7 @@ class RowParallelLinear(nn.Module):
         """Map all tokens of a slice (T, B, I/W) to this rank's tokens (T/W, B, O)."""
         output = F.linear(input_, self.weight)  # (T, B, O), one part of W
         output = reduce_scatter_to_sequence_parallel_region(output, self.tp_group)
-        return output + self.bias
+        return output + self.bias  # (T/W, B, O)
 
 
 # --- 3. the column layer, its messages hidden behind products, its input a shard ---

@@ -139,7 +139,7 @@ class SequenceParallelOutput(nn.Module):
         hidden = gather_from_sequence_parallel_region(
             hidden, self.tp_group, tensor_parallel_output_grad=False
         )  # (T, B, D)
-        return F.linear(hidden.transpose(0, 1), self.weight)
+        return F.linear(hidden.transpose(0, 1), self.weight)  # (B, T, V)
 
 
 # --- 3. a whole model ---
@@ -201,9 +201,9 @@ def allreduce_non_tensor_model_parallel_grads(
     if tp_group.size() == 1 or not grads:
         return
     coalesced = torch.cat([grad.flatten() for grad in grads])  # (all of them)
-    dist.all_reduce(coalesced, group=tp_group)
+    dist.all_reduce(coalesced, group=tp_group)  # (all of them)
     sizes = [grad.numel() for grad in grads]
-    for grad, synced in zip(grads, coalesced.split(sizes), strict=True):
+    for grad, synced in zip(grads, coalesced.split(sizes), strict=True):  # (numel)
         grad.copy_(synced.view_as(grad))  # in its own shape
 
 

@@ -44,7 +44,7 @@ class _GatherFromModelParallelRegion(Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None]:
         # Every rank made the same loss and has the whole gradient: nothing is added.
         chunks = grad_output.chunk(ctx.group.size(), dim=-1)  # W of (B, T, V/W)
-        return chunks[ctx.group.rank()], None
+        return chunks[ctx.group.rank()], None  # (B, T, V/W)
 
 
 def gathered_cross_entropy(
@@ -54,7 +54,7 @@ def gathered_cross_entropy(
     gather = _GatherFromModelParallelRegion.apply
     logits = gather(vocab_parallel_logits, group)  # type: ignore[no-untyped-call]
     logits = logits.float().transpose(1, 2)  # (B, V, T)
-    return F.cross_entropy(logits, target, reduction="none")
+    return F.cross_entropy(logits, target, reduction="none")  # (B, T)
 
 
 # --- 2. three numbers a token ---

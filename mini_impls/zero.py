@@ -101,7 +101,7 @@ class ZeroStage1(torch.optim.Optimizer):
                     dist.all_reduce(param.grad, group=self.group)  # whole
                 else:
                     owner = self.param_to_rank[param]
-                    dist.reduce(param.grad, group_dst=owner, group=self.group)
+                    dist.reduce(param.grad, group_dst=owner, group=self.group)  # whole
 
     def _local_step(self) -> None:
         # A scheduler has changed the exposed groups; the local optimizer must follow.
@@ -163,7 +163,7 @@ class ZeroStage2(ZeroStage1):
     def _reduce_gradient(self, param: Tensor) -> None:
         assert isinstance(param, nn.Parameter) and param.grad is not None
         grad, param.grad = param.grad, None
-        grad /= self.world_size
+        grad /= self.world_size  # whole, in the parameter's own shape
         owner = self.param_to_rank[param]
         handle = dist.reduce(grad, group_dst=owner, group=self.group, async_op=True)
         # One reduction travels while the next gradient is computed. Were none waited
