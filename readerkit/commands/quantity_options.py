@@ -118,6 +118,12 @@ class WholeSizeType(SizeType):
             self.fail(
                 f"got '{value}', expected a unit: {value}GB, {value}B", param, ctx
             )
+        if isinstance(size, float) and size < LEAST:
+            self.fail(
+                f"got '{value}', expected whole bytes: 7GB, or 7B (7b is bits)",
+                param,
+                ctx,
+            )
         return size
 
 
