@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from readerkit.model.freshness import digest
+from readerkit.render.sarif import sarif_log, sarif_place
 
-SARIF_VERSION = "2.1.0"
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RULES = {
     "edited-code": "The code under a note was edited since it was reviewed",
     "lock": "What an anchor resolves to is not what the lock says",
@@ -66,16 +65,9 @@ def _escaped(text: str, more: str = "") -> str:
 
 def as_sarif(findings: Iterable[CheckFinding], version: str) -> dict[str, Any]:
     """Return the findings as a SARIF log of one run."""
-    rules = [
-        {"id": rule, "shortDescription": {"text": text}} for rule, text in RULES.items()
-    ]
-    driver = {"name": "readerkit", "version": version, "rules": rules}
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": [_result(each) for each in findings],
-    }
-    return {"$schema": _SCHEMA, "version": SARIF_VERSION, "runs": [run]}
+    return sarif_log(
+        [{"results": [_result(each) for each in findings]}], RULES, version
+    )
 
 
 def _result(found: CheckFinding) -> dict[str, Any]:
@@ -97,9 +89,4 @@ def _result(found: CheckFinding) -> dict[str, Any]:
 
 
 def _location(place: FoundAt) -> dict[str, Any]:
-    from urllib.parse import quote
-
-    where: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file)}}
-    if place.first:
-        where["region"] = {"startLine": place.first, "endLine": place.last}
-    return {"physicalLocation": where}
+    return sarif_place(place.file, place.first, place.last)

@@ -9,6 +9,7 @@ from typing import Any
 from readerkit import __version__
 from readerkit.model.language import Say, english
 from readerkit.render.exchange.shared_note import SharedNote
+from readerkit.render.sarif import sarif_log, sarif_place
 from readerkit.upstreams import Upstream
 
 _RULES = {
@@ -26,27 +27,14 @@ def sarif_notes(notes: Iterable[SharedNote], say: Say = english) -> bytes:
     by_upstream: dict[str, list[SharedNote]] = {}
     for note in notes:
         by_upstream.setdefault(note.upstream.name, []).append(note)
-    log = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [_run(those[0].upstream, those, say) for those in by_upstream.values()],
-    }
+    runs = [_run(those[0].upstream, those, say) for those in by_upstream.values()]
+    log = sarif_log(runs, _RULES, __version__)
     return (json.dumps(log, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _run(upstream: Upstream, notes: list[SharedNote], say: Say) -> dict[str, Any]:
-    driver = {
-        "name": "readerkit",
-        "version": __version__,
-        "rules": [
-            {"id": kind, "shortDescription": {"text": text}}
-            for kind, text in _RULES.items()
-        ],
-    }
     run: dict[str, Any] = {
-        "tool": {"driver": driver},
         "automationDetails": {"id": f"readerkit/notes/{upstream.name}"},
-        "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {
             "SRCROOT": {"description": {"text": f"{upstream.title} {upstream.pin}"}}
         },
@@ -71,14 +59,7 @@ def _result(note: SharedNote, say: Say) -> dict[str, Any]:
             "text": "\n\n".join([own.title, *(t for _, t in note.parts(say))]),
             "markdown": f"**{own.title}**\n\n{said}",
         },
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": span.path, "uriBaseId": "SRCROOT"},
-                    "region": {"startLine": span.first, "endLine": span.last},
-                }
-            }
-        ],
+        "locations": [sarif_place(span.path, span.first, span.last, base="SRCROOT")],
         "partialFingerprints": {"readerkitNote/v1": own.id},
     }
     if link := note.upstream.permalink(span):

@@ -163,6 +163,18 @@ def test_sarif_has_a_run_of_the_pinned_commit_with_a_result_for_each_note(locked
         assert at["region"] == {"startLine": first, "endLine": last}
 
 
+def test_sarif_of_notes_spells_a_path_as_an_address(tmp_path, capsys):
+    note = (
+        "- id: odd\n  at: {file: 'lib/a file#1.py', code: 'x = ...'}\n  kind: note\n"
+        "  title: Odd\n  text: Words.\n  concepts: [collectives]\n"
+    )
+    book = make_book(tmp_path, files={"lib/a file#1.py": "x = 1\n"}, annotations=note)
+    log = run(capsys, "export", "--sarif", "-", "--book", str(book.root)).out
+    [result] = json.loads(log)["runs"][0]["results"]
+    at = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert at["uri"] == "lib/a%20file%231.py"
+
+
 def test_markdown_has_the_lines_in_a_fence_that_they_cannot_end(tmp_path, capsys):
     text = 'FENCE = """\n````\n"""\n'
     note = (
