@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.helpers import ROOT
 
@@ -195,6 +201,8 @@ ONLY_IN = {
     "fsrs": "quiz",
     "lsprotocol": "wire",
 }
+# What an extra brings; whatever else is imported comes with readerkit.
+EXTRAS = {"genanki": "anki", "lsprotocol": "lsp", "mcp": "mcp", "pygls": "lsp"}
 # Values to values: these touch no disk and no process.
 PURE = {
     "anchors",
@@ -378,6 +386,26 @@ def test_a_library_has_one_importer():
         for library in ONLY_IN
     }
     assert importers == {library: {place} for library, place in ONLY_IN.items()}
+
+
+def test_what_is_imported_is_a_dependency_of_ours_and_not_of_a_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {"": project["dependencies"], **project["optional-dependencies"]}
+    names = {
+        extra: {canonicalize_name(Requirement(line).name) for line in lines}
+        for extra, lines in declared.items()
+    }
+    distributions = packages_distributions()
+    imported = {top for module in TOOLKIT for top in tops(module)}
+    third = imported - sys.stdlib_module_names - {"readerkit", "mini_impls"}
+    assert third >= EXTRAS.keys()
+    assert not {
+        name
+        for name in third
+        if not names[EXTRAS.get(name, "")].intersection(
+            map(canonicalize_name, distributions[name])
+        )
+    }
 
 
 def test_what_stands_between_the_edges_touches_no_disk_and_no_process():
