@@ -18,8 +18,10 @@ def english_stamp(entry: object, fields: Iterable[str]) -> str:
 
     A translation says by it of which English it is. White space does not count.
 
+    >>> from types import SimpleNamespace
+    >>> concept = SimpleNamespace(title="Buckets", summary="Fewer sums.")
     >>> english_stamp(concept, ["title", "summary"])
-    'title-0f3e8a2b summary-77c1d900'
+    'title-9b5cc8b7 summary-a40d98db'
     """
     values = {name: getattr(entry, name) for name in fields}
     texts = {

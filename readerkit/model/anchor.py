@@ -32,8 +32,8 @@ class Span:
 class Anchor(Model, frozen=True, rename={"start": "from", "stop": "to"}):
     """How an annotation names a place: never by line number.
 
-    >>> Anchor(file="a.py", symbol="Linear.forward", code="all_reduce(...)")
-    Anchor(file='a.py', symbol='Linear.forward', code='all_reduce(...)', ...)
+    >>> Anchor(file="a.py", symbol="Linear.forward", code="reduce(...)").to_yaml()
+    {'file': 'a.py', 'symbol': 'Linear.forward', 'code': 'reduce(...)'}
     """
 
     file: Annotated[

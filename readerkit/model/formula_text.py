@@ -26,6 +26,7 @@ def render(tree: ast.expr, names: Mapping[str, Exact] | None = None) -> str:
 
     What is returned with numbers is in the language, and has the formula's value.
 
+    >>> from readerkit.model.expression import parse_expression
     >>> tree = parse_expression("2 * s * b * h * (1 + a / t)")
     >>> render(tree), render(tree, {"s": 8, "b": 2, "h": 3, "a": 4, "t": 5})
     ('2 s b h (1 + a / t)', '2 × 8 × 2 × 3 × (1 + 4 / 5)')

@@ -167,9 +167,9 @@ def parse_quantity(
     """Return the quantity that a reader typed; ``to`` is the unit that was asked for.
 
     >>> parse_quantity("1,120 GB")
-    Quantity(number=1120.0, unit='GB')
+    TypedQuantity(number=1120.0, unit='GB', is_computed=False)
     >>> parse_quantity("3*2^-4")
-    Quantity(number=0.1875, unit='')
+    TypedQuantity(number=0.1875, unit='', is_computed=True)
 
     Raises:
         QuantityError: no number, or a unit that is not in the table.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import doctest
 import math
 import re
 
@@ -116,10 +115,6 @@ def test_more_bytes_are_never_said_to_be_fewer(one, other):
 )
 def test_other_units(text, expected):
     assert text == expected
-
-
-def test_examples_hold():
-    assert doctest.testmod(numbers).failed == 0
 
 
 def test_no_other_module_writes_a_unit_behind_a_scaled_number():
