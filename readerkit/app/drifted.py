@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from readerkit.app.drift_target import OtherRevision, old_tree
 from readerkit.app.library import Library
 from readerkit.content.annotations import Annotation
 from readerkit.content.resolved_notes import Sources
+from readerkit.content.vocabulary import DRIFT_STATUSES, DriftStatus
 from readerkit.drift.text import FileText
 from readerkit.drift.verdict import SURE, Carried
 from readerkit.errors import AnchorError
@@ -28,8 +29,6 @@ from readerkit.model.anchor import Anchor, Span
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import LockedAnchor, Upstream
 
-Status = Literal["same", "moved", "edited", "split", "gone", "unsure"]
-STATUSES: tuple[Status, ...] = ("same", "moved", "edited", "split", "gone", "unsure")
 MAX_LINES = 40
 """Lines of a text that are shown side by side."""
 
@@ -39,7 +38,7 @@ class DriftedNote:
     """A note, and where its lines stand in the other revision."""
 
     note: Annotation
-    status: Status
+    status: DriftStatus
     was: Span
     to: Span | None
     confidence: float
@@ -104,7 +103,7 @@ class Drift:
     def counts(self) -> dict[str, int]:
         """How many notes there are of each status."""
         found = Counter(each.status for each in self.notes)
-        return {status: found[status] for status in STATUSES if found[status]}
+        return {status: found[status] for status in DRIFT_STATUSES if found[status]}
 
     def to_plain(self) -> dict[str, Any]:
         """Return it for a program, and for the page of the site."""
@@ -171,7 +170,7 @@ def _judge(
         return _reanchored(note, locked, carried, moves, error.reason)
     chance = carried.confidence
     if _is_same_code(at, locked, after):
-        status: Status = "same" if at == locked.span else "moved"
+        status: DriftStatus = "same" if at == locked.span else "moved"
         sure = chance if carried.to == at else SURE
         return DriftedNote(
             note, status, locked.span, at, max(sure, SURE), "its code is the same"
@@ -207,7 +206,7 @@ def _reanchored(
     is_sure = anchor is not None or carried.status != "unsure"
     chance = max(carried.confidence, SURE) if is_sure else carried.confidence
     if anchor is None and carried.to is None:
-        status: Status = "gone" if carried.status == "gone" else "unsure"
+        status: DriftStatus = "gone" if carried.status == "gone" else "unsure"
         return _row(note, status, locked, None, carried)
     try:
         if anchor is None and carried.to is not None:
@@ -239,7 +238,7 @@ def _renamed(row: DriftedNote, names: Renames) -> DriftedNote:
     """
     told = ", ".join(f"{old} is {new} now" for old, new in names.items())
     spoken = [old for old in names if _speaks_of(old, row.note)]
-    status: Status = "edited" if spoken else "moved"
+    status: DriftStatus = "edited" if spoken else "moved"
     reason = f"{told}, and the note says {spoken[0]}" if spoken else told
     return dataclasses.replace(
         row, status=status, reason=reason, renamed=not spoken, confidence=SURE
@@ -256,7 +255,7 @@ def _speaks_of(name: str, note: Annotation) -> bool:
 
 def _row(
     note: Annotation,
-    status: Status,
+    status: DriftStatus,
     locked: LockedAnchor,
     to: Span | None,
     carried: Carried,

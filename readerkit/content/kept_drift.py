@@ -6,25 +6,16 @@ that a note is on are shown from verified source.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
+from readerkit.content.vocabulary import DriftStatus
 from readerkit.model.git_names import place_text
 from readerkit.model.stored import Stored, parse
 from readerkit.wording.next_command import typed
 
 FORMAT = 1
-DriftStatus = Literal["same", "moved", "edited", "split", "gone", "unsure"]
-STATUSES: tuple[DriftStatus, ...] = (
-    "edited",
-    "split",
-    "gone",
-    "unsure",
-    "moved",
-    "same",
-)
-"""In the order in which a reader wants them: what to look at, then the rest."""
 Chance = Annotated[float, Meta(ge=0, le=1)]
 Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
 

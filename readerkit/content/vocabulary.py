@@ -60,6 +60,8 @@ DifferenceKind = Literal[EventDifference, WholeDifference]
 SideName = Literal["mini", "upstream"]
 Category = Literal["parameters", "gradients", "optimizer state", "other"]
 """``other`` is what steps leave behind that is none of the rest."""
+DriftStatus = Literal["same", "moved", "edited", "split", "gone", "unsure"]
+"""What became of the lines of a note in another revision."""
 
 STARTS: dict[Start, str] = {
     "core": "core alone",
@@ -72,6 +74,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 EVENT_DIFFERENCES: tuple[EventDifference, ...] = get_args(EventDifference)
+DRIFT_STATUSES: tuple[DriftStatus, ...] = get_args(DriftStatus)
 WHOLE_DIFFERENCES: tuple[WholeDifference, ...] = get_args(WholeDifference)
 LABELS = {
     "decision": "Decided",

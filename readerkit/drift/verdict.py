@@ -12,14 +12,15 @@ from readerkit.drift.place import Candidate
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath
 
-Status = Literal["same", "moved", "edited", "gone", "unsure"]
+SpanStatus = Literal["same", "moved", "edited", "gone", "unsure"]
+"""What may be said of one span; that a note was split is said of its parts together."""
 SURE = 0.92
 SURELY_GONE = 0.9
+"""From these chances on a verdict is given; below, it is said to be unsure."""
 _CLEAR = 0.97
 """Nobody asks whether a span is gone that has so likely a place."""
 _MAX_CLOSING = 12
 """Lines behind a place in which a bracket that it opens is looked for."""
-"""From these chances on a verdict is given; below, it is said to be unsure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Carried:
     """Where a span stands in another revision."""
 
     span: Span
-    status: Status
+    status: SpanStatus
     to: Span | None
     """The place; of one that is unsure, the best guess."""
     confidence: float
@@ -95,7 +96,7 @@ def _closed(span: Span, found: Candidate, corpus: Corpus) -> Span:
     return Span(TreePath(found.path), found.first + 1, last + 1)
 
 
-def _status(span: Span, to: Span, corpus: Corpus) -> Status:
+def _status(span: Span, to: Span, corpus: Corpus) -> SpanStatus:
     """Return whether a span is the same there: white space does not count."""
     old, new = corpus.old_side(span.path), corpus.new_side(to.path)
     assert old is not None and new is not None  # a place was found between them

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from markupsafe import escape
 
 from readerkit.content.kept_drift import (
-    STATUSES,
     KeptDrift,
     KeptDriftNote,
     KeptDriftSentence,
     KeptPlace,
 )
+from readerkit.content.vocabulary import DriftStatus
 from readerkit.model import addresses
 from readerkit.render.html.file_page import rights, view
 from readerkit.render.html.notes import NoteView
@@ -40,13 +40,14 @@ class DriftGroup:
     rows: tuple[ShownDrift, ...]
 
 
-TITLES = {
+TITLES: dict[DriftStatus, str] = {
     "edited": "Edited",
     "split": "Split",
     "gone": "Gone",
     "unsure": "Unsure",
     "moved": "Moved",
 }
+"""In the order in which a reader wants them: what to look at, then the rest."""
 
 
 def drift_page(model: SiteModel, kept: KeptDrift) -> Context:
@@ -76,12 +77,12 @@ def _view(model: SiteModel, name: str) -> NoteView | None:
 
 
 def _groups(model: SiteModel, kept: KeptDrift) -> Iterator[DriftGroup]:
-    for status in STATUSES:
+    for status, title in TITLES.items():
         rows = tuple(
             _shown(model, kept, row) for row in kept.notes if row.status == status
         )
-        if rows and status in TITLES:
-            yield DriftGroup(TITLES[status], rows)
+        if rows:
+            yield DriftGroup(title, rows)
 
 
 def _shown(model: SiteModel, kept: KeptDrift, row: KeptDriftNote) -> ShownDrift:
