@@ -157,11 +157,9 @@ class Mutant:
         """Return the lines of the right file."""
         return [self.right.line(i + 1) for i in range(len(self.right.raw_lines))]
 
-    def diff(self, context: int = 2) -> list[str]:
-        """Return the changed lines, right and wrong, with some around them."""
-        both = unified_diff(
-            self.lines(), self.source().splitlines(), lineterm="", n=context
-        )
+    def diff(self) -> list[str]:
+        """Return the changed lines, right and wrong, with two around them."""
+        both = unified_diff(self.lines(), self.source().splitlines(), lineterm="", n=2)
         lines = list(both)[3:]  # without the two file names and the first place
         while not lines[0].strip():
             del lines[0]

@@ -33,15 +33,12 @@ _CHAINS = {"binary_operator", "boolean_operator"}
 _LEVEL_OF = {"-": "+", "/": "*", "//": "*", "%": "*", "@": "*"}
 
 
-def occurrences(
-    text: bytes, source: bytes, start: int = 0, end: int | None = None
-) -> Iterator[int]:
-    """Yield where ``text`` stands in ``source[start:end]``, overlaps left out."""
-    stop = len(source) if end is None else end
-    position = source.find(text, start, stop)
+def occurrences(text: bytes, source: bytes) -> Iterator[int]:
+    """Yield where ``text`` stands in ``source``, overlaps left out."""
+    position = source.find(text)
     while position >= 0:
         yield position
-        position = source.find(text, position + len(text), stop)
+        position = source.find(text, position + len(text))
 
 
 def check_depth(scope: Node, levels: int) -> None:

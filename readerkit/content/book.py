@@ -1,6 +1,6 @@
 """Everything that people wrote, joined, with the locks it is held against.
 
-``parse_book`` makes the Book; ``resolved_notes`` adds the lines. Nothing here touches a
+``read_book`` makes the Book; ``resolved_notes`` adds the lines. Nothing here touches a
 disk.
 """
 

@@ -103,18 +103,6 @@ def read_strictly(file: BookFile, kind: Kind[E]) -> Document[E]:
     return read_document(file.data, file.name, kind)
 
 
-def parse_book(files: Iterable[BookFile], read_file: Read = read_strictly) -> Book:
-    """Return the book that ``files`` hold.
-
-    Raises:
-        ContentError: every fault of every file.
-    """
-    book, faults = read_book(files, read_file)
-    if faults:
-        raise ContentError(faults)
-    return book
-
-
 def read_book(
     files: Iterable[BookFile], read_file: Read = read_strictly
 ) -> tuple[Book, list[ContentFault]]:

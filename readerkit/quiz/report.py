@@ -25,6 +25,8 @@ from readerkit.wording.next_command import typed
 
 FREE_TEXT = {"short"}
 """Types of which a second try would be worth nothing: the points are out."""
+_MOST_NOTES = 5
+"""Notes that are named to be read after a quiz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +151,7 @@ def by_objective(
     }
 
 
-def read_next(
-    bank: Bank, results: list[QuestionOutcome], limit: int = 5
-) -> Iterator[NextNote]:
+def read_next(bank: Bank, results: list[QuestionOutcome]) -> Iterator[NextNote]:
     """Yield where to read after a quiz: the lines behind the points that were lost."""
     lost: defaultdict[str, float] = defaultdict(float)
     for each in results:
@@ -159,7 +159,7 @@ def read_next(
         if question is not None and each.points < WHOLE:
             for note in question.all_notes():
                 lost[note] += 1 - each.points
-    for note in sorted(lost, key=lambda note: (-lost[note], note))[:limit]:
+    for note in sorted(lost, key=lambda note: (-lost[note], note))[:_MOST_NOTES]:
         place = bank.lock.places[f"note:{note}"]
         yield NextNote(note, place.title, str(place), typed("annotate", note))
 

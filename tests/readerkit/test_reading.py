@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import pytest
 
 from readerkit.anchors import Fingerprint, Span
+from readerkit.content.book import Book
 from readerkit.content.mirrors import NAMES
-from readerkit.content.parse_book import BookFile, parse_book
+from readerkit.content.parse_book import BookFile, read_book
 from readerkit.content.translations import TranslatedConcept, TranslatedNote
 from readerkit.errors import ContentError
 from readerkit.upstreams import Lock, LockedAnchor
@@ -55,6 +56,14 @@ def files(changes: Mapping[str, str | bytes]) -> list[BookFile]:
         )
         for name, text in sorted(texts.items())
     ]
+
+
+def parse_book(read: Iterable[BookFile]) -> Book:
+    """Return the book of some files; ContentError with every fault of theirs."""
+    book, faults = read_book(read)
+    if faults:
+        raise ContentError(faults)
+    return book
 
 
 def faults(changes: Mapping[str, str | bytes]) -> list[str]:
