@@ -1,4 +1,4 @@
-"""Fit ``readerkit/drift/weights.py`` to the cases that the benchmark does not report.
+"""Fit ``anchors/drift/weights.py`` to the cases that the benchmark does not report.
 
     .venv/bin/python benchmarks/drift/fit.py [--cache DIR]
 
@@ -21,11 +21,11 @@ from cases import TRAIN, Case, cases  # noqa: E402
 from history import Traced  # noqa: E402
 from run import GROUPS, group_of, is_right  # noqa: E402
 
-from readerkit.drift import confidence, engine  # noqa: E402
-from readerkit.drift.corpus import Corpus  # noqa: E402
-from readerkit.drift.left import left_of  # noqa: E402
-from readerkit.drift.place import Candidate  # noqa: E402
-from readerkit.drift.verdict import refuse  # noqa: E402
+from readerkit.anchors.drift import confidence, engine  # noqa: E402
+from readerkit.anchors.drift.corpus import Corpus  # noqa: E402
+from readerkit.anchors.drift.left import left_of  # noqa: E402
+from readerkit.anchors.drift.place import Candidate  # noqa: E402
+from readerkit.anchors.drift.verdict import refuse  # noqa: E402
 from readerkit.model.anchor import Span  # noqa: E402
 
 Sample = tuple[Traced, list[dict[str, float]], list[bool], dict[str, float]]

@@ -21,7 +21,7 @@ from cases import HELD_OUT, Case, cases  # noqa: E402
 from history import Traced  # noqa: E402
 from others import Place, by_difflib, by_git, by_quote  # noqa: E402
 
-from readerkit.drift.engine import carry  # noqa: E402
+from readerkit.anchors.drift.engine import carry  # noqa: E402
 from readerkit.model.anchor import Span  # noqa: E402
 
 Answer = tuple[Place, bool, float]

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from readerkit.anchors import Symbol
+from readerkit.anchors.drift.corpus import Corpus
+from readerkit.anchors.drift.engine import carry
+from readerkit.anchors.drift.verdict import Carried
 from readerkit.app.drift_target import SourceTree
 from readerkit.content.resolved_notes import Sources
-from readerkit.drift.corpus import Corpus
-from readerkit.drift.engine import carry
-from readerkit.drift.verdict import Carried
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath

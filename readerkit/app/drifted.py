@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from readerkit.anchors.drift.text import FileText
+from readerkit.anchors.drift.verdict import SURE, Carried
 from readerkit.anchors.grammars import grammar, language_at
 from readerkit.anchors.propose import propose
 from readerkit.app.drift_anchors import MovedAnchor, drifted_anchors
@@ -22,8 +24,6 @@ from readerkit.app.library import Library
 from readerkit.content.annotations import Annotation
 from readerkit.content.resolved_notes import Sources
 from readerkit.content.vocabulary import DRIFT_STATUSES, DriftStatus
-from readerkit.drift.text import FileText
-from readerkit.drift.verdict import SURE, Carried
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.git_names import TreePath

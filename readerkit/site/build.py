@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from readerkit.anchors import Span
+from readerkit.anchors.xref.links import File, Link, Target
+from readerkit.anchors.xref.names import Names
 from readerkit.app import page_script
 from readerkit.app.interface_words import read_words
 from readerkit.app.library import Library
@@ -41,8 +43,6 @@ from readerkit.site.proofs import Prover, open_prover, prove
 from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
-from readerkit.xref.links import File, Link, Target
-from readerkit.xref.names import Names
 
 SERVED_ONLY = {"live.js", "quiz.js", "run.js", "write.js"}
 """Scripts that ask a server, which a file has not."""

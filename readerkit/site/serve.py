@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from watchfiles import awatch
 
+from readerkit.anchors.xref.links import File
 from readerkit.app.library import open_library, warn
 from readerkit.errors import ReaderkitError
 from readerkit.model import addresses
@@ -50,7 +51,6 @@ from readerkit.site.saved_notes import NotesOfPages, saved_notes
 from readerkit.site.write_note import answer_note, choices, script_of
 from readerkit.system.private_files import make_folder
 from readerkit.system.status import Status
-from readerkit.xref.links import File
 
 FIRST_S = 0.02
 """What pages are told goes out before a build takes the processor."""

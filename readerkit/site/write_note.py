@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from readerkit.anchors.xref.links import File
 from readerkit.app.library import Library, open_library, writing
 from readerkit.app.new_note import (
     add_note,
@@ -26,7 +27,6 @@ from readerkit.errors import ContentError, ReaderkitError
 from readerkit.model import addresses
 from readerkit.site.http import HEADERS
 from readerkit.upstreams.store import blob_id
-from readerkit.xref.links import File
 
 TOPIC = "my-notes"
 KINDS = ("note", "pitfall", "citation")

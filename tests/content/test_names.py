@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from readerkit.xref.links import Links
-from readerkit.xref.names import collect_names
+from readerkit.anchors.xref.links import Links
+from readerkit.anchors.xref.names import collect_names
 from tests.content.test_annotations import at_hand, library, sources
 
 EVERY = 6

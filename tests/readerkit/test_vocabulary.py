@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import get_args
 
 from mini_impls.compare.ops import OPS
+from readerkit.anchors.drift.verdict import SpanStatus
 from readerkit.content.vocabulary import DRIFT_STATUSES, OPERATIONS
-from readerkit.drift.verdict import SpanStatus
 from readerkit.render.html.drift_page import TITLES
 from readerkit.render.html.timeline import SHORT
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from readerkit.anchors.xref.colours import Colours, find_colours
+from readerkit.anchors.xref.names import Names
 from readerkit.render.html.escape import Escaping, attribute, escaping
-from readerkit.xref.colours import Colours, find_colours
-from readerkit.xref.names import Names
 
 # Control characters of source never reach a line as they are: these are free.
 _USE, _DEFINED, _NAME, _END = b"\1", b"\2", b"\3", b"\4"

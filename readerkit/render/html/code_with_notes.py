@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from readerkit.anchors.xref.links import File
 from readerkit.render.html.environment import Templates
 from readerkit.render.html.file_page import FilePage, code_html
 from readerkit.render.html.site_model import SiteModel
-from readerkit.xref.links import File
 
 if TYPE_CHECKING:
     from readerkit.render.html.pages import Site

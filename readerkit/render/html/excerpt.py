@@ -10,13 +10,13 @@ from functools import partial
 from markupsafe import Markup
 
 from readerkit.anchors import Span
+from readerkit.anchors.xref.links import File
 from readerkit.model import addresses
 from readerkit.model.language import said
 from readerkit.render.html.code import unlinked
 from readerkit.render.html.linked_code import linked
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
-from readerkit.xref.links import File
 
 MAX_LINES = 60
 _TAG = re.compile(b"<[^>]*>")

@@ -11,6 +11,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from readerkit.anchors import Span
+from readerkit.anchors.xref.links import File, Target
 from readerkit.content.claims import Claimed
 from readerkit.content.resolved_notes import Note
 from readerkit.evidence.executed_lines import LitLines, Sent, say_calls, say_when
@@ -37,7 +38,6 @@ from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.words import Text
 from readerkit.upstreams import Upstream
 from readerkit.wording.numbers import format_bytes
-from readerkit.xref.links import File, Target
 
 Crumb = tuple[str, str]
 """A step of the way to a page; without an address where it has no page."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from readerkit.anchors.xref.links import File, Target
 from readerkit.model import addresses
 from readerkit.render.html.code import link
 from readerkit.render.html.site_model import SiteModel
-from readerkit.xref.links import File, Target
 
 
 def linked(model: SiteModel, file: File, address: str, lines: bytes) -> bytes:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
 
+from readerkit.anchors.xref.links import File, Target
+from readerkit.anchors.xref.names import Extent
 from readerkit.content.resolved_notes import Note
 from readerkit.model import addresses
 from readerkit.render.html.excerpt import line_text
 from readerkit.render.html.file_page import view
 from readerkit.render.html.site_model import SiteModel
-from readerkit.xref.links import File, Target
-from readerkit.xref.names import Extent
 
 MAX_HEAD = 8
 """Lines of a signature that are shown."""

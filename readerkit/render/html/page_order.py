@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from readerkit.anchors.xref.links import File
 from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
 from readerkit.content.chapters import ChapterText, Part, parts_of
@@ -32,7 +33,6 @@ from readerkit.render.html.related_pages import Around, Kin, Kinship, Readable, 
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.html.tour_page import tour_stops
 from readerkit.render.html.words import Text
-from readerkit.xref.links import File
 
 if TYPE_CHECKING:  # whose pages ask for the way
     from readerkit.render.html.pages import Writing

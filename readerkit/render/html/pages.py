@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from readerkit.anchors.xref.links import File
 from readerkit.content.chapters import ChapterText
 from readerkit.content.diagrams import Diagram
 from readerkit.content.kept_drift import KeptDrift
@@ -44,7 +45,6 @@ from readerkit.render.html.supplies import Supplies
 from readerkit.render.html.tour_page import tour_page
 from readerkit.render.html.tree_page import tree_page, trees, upstreams_shown
 from readerkit.render.html.uses_page import uses_page
-from readerkit.xref.links import File
 
 MOST_IN_BAR = 3
 """Upstreams that the bar names one by one; of more, each page of files names all."""

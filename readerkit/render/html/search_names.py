@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
+from readerkit.anchors.xref.names import Names
 from readerkit.render.html import search_packing as packing
 from readerkit.render.html.site_model import SiteModel
 from readerkit.render.terminal_safe import visible
-from readerkit.xref.names import Names
 
 FILE = "search-names.js"
 FILES_OF_A_SETTING = 6

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import stretches
 from readerkit.anchors.source import is_binary
+from readerkit.anchors.xref.colours import Colours
+from readerkit.anchors.xref.links import File, Link, Links, Target, rivals
+from readerkit.anchors.xref.names import Extent, Names, collect_names, said_words
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.book import Book
 from readerkit.content.mirrors import MirrorSection
@@ -21,9 +24,6 @@ from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quiz_page import TopicQuestions
 from readerkit.render.html.words import Words
-from readerkit.xref.colours import Colours
-from readerkit.xref.links import File, Link, Links, Target, rivals
-from readerkit.xref.names import Extent, Names, collect_names, said_words
 
 Context = dict[str, object]
 """What a template shows of a page or of a part of it, by name."""

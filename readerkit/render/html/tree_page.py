@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from readerkit.anchors.xref.links import File
 from readerkit.content.book import MINIS
 from readerkit.content.kept_drift import KeptDrift
 from readerkit.model import addresses
@@ -13,7 +14,6 @@ from readerkit.model.git_names import TreePath
 from readerkit.model.language import said
 from readerkit.render.html.file_page import rights
 from readerkit.render.html.site_model import Context, SiteModel
-from readerkit.xref.links import File
 
 Leaf = tuple[str, str, int]
 """A file: its name, its page, how many notes are in it."""

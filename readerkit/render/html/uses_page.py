@@ -10,13 +10,13 @@ from itertools import groupby
 
 from markupsafe import Markup
 
+from readerkit.anchors.xref.links import File, Target
 from readerkit.model import addresses
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
 from readerkit.render.html.excerpt import line_text
 from readerkit.render.html.file_page import crumbs, rights_of
 from readerkit.render.html.site_model import Context, SiteModel
-from readerkit.xref.links import File, Target
 
 UsedIn = tuple[str, Markup]
 """A file, and a link to each of its lines, made here because there are many."""

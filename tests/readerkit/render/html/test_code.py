@@ -7,8 +7,8 @@ from html import unescape
 
 import pytest
 
+from readerkit.anchors.xref.names import collect_names
 from readerkit.render.html.code import draw, link, numbered
-from readerkit.xref.names import collect_names
 
 
 def page(data, use=lambda chain, owner: (), definition=lambda name: None):

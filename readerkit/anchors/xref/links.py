@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from readerkit.anchors.xref.names import LOCAL, SELF, Names
 from readerkit.model.git_names import TreePath
-from readerkit.xref.names import LOCAL, SELF, Names
 
 MAX_HOPS = 12
 """Imports that one name may pass through before it is given up on."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from readerkit.drift.ends import JUMP, Edge, by_statement, has_other_target
-from readerkit.drift.match import FileMatch, PairedLines
-from readerkit.drift.outline import Block
+from readerkit.anchors.drift.ends import JUMP, Edge, by_statement, has_other_target
+from readerkit.anchors.drift.match import FileMatch, PairedLines
+from readerkit.anchors.drift.outline import Block
 
 _MAX_STATEMENT = 30
 _GIVEN = 0.5

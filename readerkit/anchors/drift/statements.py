@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from readerkit.drift.text import FileText
+from readerkit.anchors.drift.text import FileText
 
 _GOES_ON = re.compile(rb"\s*(?:\}\s*)?(else|elif|except|finally|catch|while)\b")
 _TAKES_MORE = re.compile(

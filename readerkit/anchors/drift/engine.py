@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from readerkit.drift.corpus import Corpus, rarity
-from readerkit.drift.match import FileMatch, FileSide
-from readerkit.drift.outline import Block
-from readerkit.drift.place import Candidate, place
-from readerkit.drift.text import Tree
-from readerkit.drift.verdict import Carried, decide, refuse, renamed, unchanged
+from readerkit.anchors.drift.corpus import Corpus, rarity
+from readerkit.anchors.drift.match import FileMatch, FileSide
+from readerkit.anchors.drift.outline import Block
+from readerkit.anchors.drift.place import Candidate, place
+from readerkit.anchors.drift.text import Tree
+from readerkit.anchors.drift.verdict import Carried, decide, refuse, renamed, unchanged
 from readerkit.model.anchor import Span
 
 _SURE = 0.75

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from readerkit.drift.match import FileMatch
-from readerkit.drift.statements import last_statement, statement_end, target_of
+from readerkit.anchors.drift.match import FileMatch
+from readerkit.anchors.drift.statements import last_statement, statement_end, target_of
 
 JUMP = 80
 """So many lines may come between two lines of a span that stay one span."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from readerkit.drift.text import Weight
+from readerkit.anchors.drift.text import Weight
 
 _FEW = 20
 """A line that more definitions hold says little about which one it came from."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from readerkit.drift.engine import carry
-from readerkit.drift.statements import last_statement, statement_end, target_of
-from readerkit.drift.text import FileText
+from readerkit.anchors.drift.engine import carry
+from readerkit.anchors.drift.statements import last_statement, statement_end, target_of
+from readerkit.anchors.drift.text import FileText
 from readerkit.model.anchor import Span
 
 BRANCH = """\

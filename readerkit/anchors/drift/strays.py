@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from readerkit.drift.gaps import single_targets
-from readerkit.drift.text import FileText, Weight
+from readerkit.anchors.drift.gaps import single_targets
+from readerkit.anchors.drift.text import FileText, Weight
 
 _SAYS = 0.8
 """So much a line must weigh to be known wherever it went."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from readerkit.drift.verdict import Carried
+from readerkit.anchors.drift.verdict import Carried
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import parse_lines, parse_path
 

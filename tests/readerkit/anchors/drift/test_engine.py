@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from readerkit.drift.engine import carry
+from readerkit.anchors.drift.engine import carry
 from readerkit.model.anchor import Span
 
 BANK = '''\

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from readerkit.drift.confidence import chance, features, gone_chance, gone_features
-from readerkit.drift.corpus import Corpus
-from readerkit.drift.left import left_of
-from readerkit.drift.place import Candidate
+from readerkit.anchors.drift.confidence import (
+    chance,
+    features,
+    gone_chance,
+    gone_features,
+)
+from readerkit.anchors.drift.corpus import Corpus
+from readerkit.anchors.drift.left import left_of
+from readerkit.anchors.drift.place import Candidate
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath
 

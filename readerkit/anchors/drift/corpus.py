@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from math import log2
 
-from readerkit.drift.match import FileMatch, FileSide
-from readerkit.drift.outline import Block
-from readerkit.drift.text import Tree
+from readerkit.anchors.drift.match import FileMatch, FileSide
+from readerkit.anchors.drift.outline import Block
+from readerkit.anchors.drift.text import Tree
 
 _COMMON = 60
 """A line that stands in more places says nothing about where something went."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.xref.links import Links, Target, absolute, module_name, rivals
-from readerkit.xref.names import collect_names
+from readerkit.anchors.xref.links import Links, Target, absolute, module_name, rivals
+from readerkit.anchors.xref.names import collect_names
 
 FILES = {
     "lib/__init__.py": "from .base import *\nfrom .deep.ops import reduce as fold\n",

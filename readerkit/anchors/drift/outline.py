@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from readerkit.drift.text import FileText
+from readerkit.anchors.drift.text import FileText
 
 _PYTHON = re.compile(rb"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 _NAMED = re.compile(

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from readerkit.drift.sequences import align
-from readerkit.drift.statements import target_of
-from readerkit.drift.text import FileText, likeness
+from readerkit.anchors.drift.sequences import align
+from readerkit.anchors.drift.statements import target_of
+from readerkit.anchors.drift.text import FileText, likeness
 
 LEAST = 0.42
 """Two lines that share less are not one edited line."""

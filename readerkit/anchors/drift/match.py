@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from readerkit.drift.bags import bag_likeness, holders_of, worth_a_look
-from readerkit.drift.gaps import Edit, fill_gap
-from readerkit.drift.outline import Block, outline, paired_below, walk
-from readerkit.drift.sequences import align
-from readerkit.drift.strays import find_strays
-from readerkit.drift.text import FileText, Weight
+from readerkit.anchors.drift.bags import bag_likeness, holders_of, worth_a_look
+from readerkit.anchors.drift.gaps import Edit, fill_gap
+from readerkit.anchors.drift.outline import Block, outline, paired_below, walk
+from readerkit.anchors.drift.sequences import align
+from readerkit.anchors.drift.strays import find_strays
+from readerkit.anchors.drift.text import FileText, Weight
 
 MANY_PAIRS = 2_500
 """Of more pairs only those are compared that share a line which few have."""

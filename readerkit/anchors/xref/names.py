@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from readerkit.xref.scopes import DEFINITION, IMPORT, Import, Scope, ScopeReader
+from readerkit.anchors.xref.scopes import DEFINITION, IMPORT, Import, Scope, ScopeReader
 
 _NAME = rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+"
 _CHAIN = re.compile(rb"(%b)(?>(?:\.%b)*)" % (_NAME, _NAME))

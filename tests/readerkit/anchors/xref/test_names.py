@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from readerkit.xref.names import Import, Names, collect_names
+from readerkit.anchors.xref.names import Import, Names, collect_names
 
 
 def names_of(text):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp
 
-from readerkit.drift.place import Candidate
-from readerkit.drift.weights import ELSEWHERE, GONE, PLACE
+from readerkit.anchors.drift.place import Candidate
+from readerkit.anchors.drift.weights import ELSEWHERE, GONE, PLACE
 
 ALONE = 0.96
 """The least chance of a place that has all of a span, where nothing like it was before,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from readerkit.drift.corpus import Corpus
-from readerkit.drift.text import FileText
+from readerkit.anchors.drift.corpus import Corpus
+from readerkit.anchors.drift.text import FileText
 from readerkit.model.anchor import Span
 
 _SHORT = 4

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readerkit.xref.colours import find_colours
+from readerkit.anchors.xref.colours import find_colours
 
 pytestmark = pytest.mark.sampled
 

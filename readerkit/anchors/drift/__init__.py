@@ -1,0 +1,1 @@
+"""Where lines of one revision stand in another, and how sure that is."""
