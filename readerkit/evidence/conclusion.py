@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from readerkit.content.vocabulary import EventDifference
+from readerkit.errors import ReaderkitError
 from readerkit.evidence.record import (
     PARAMETERS,
     RankEvents,
@@ -16,6 +17,7 @@ from readerkit.evidence.record import (
     distance_line,
 )
 from readerkit.model.language import Say, english
+from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import format_number
 
 Kind = Literal["identical", "explained", "trap", "unexplained"]
@@ -106,7 +108,7 @@ class Conclusion:
             reasons=tuple(_reasons(record)),
             trap=trap,
             steps=record.steps,
-            apart=next((v.difference for v in record.verdicts if v.what == _END), 0.0),
+            apart=parameters_apart(record),
         )
 
     @property
@@ -118,6 +120,21 @@ class Conclusion:
     def is_mostly_apart(self) -> bool:
         """Whether under half of the events are identical: then it says what is not."""
         return 2 * self.identical < self.events
+
+
+def parameters_apart(record: Record) -> float:
+    """Return how far parameters are apart, at most, once a comparison has ended.
+
+    Raises:
+        ReaderkitError: a record without the line that says it.
+    """
+    found = [line.difference for line in record.verdicts if line.what == _END]
+    if not found:
+        raise ReaderkitError(
+            f"the record of {record.comparison}: got no line '{_END}', expected one: "
+            f"make it again: {typed('compare', record.comparison)}"
+        )
+    return found[0]
 
 
 def _trap(record: Record) -> UpstreamTrap | None:

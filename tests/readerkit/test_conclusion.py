@@ -4,8 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.app.interface_words import say_in
+from readerkit.errors import ReaderkitError
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
-from readerkit.evidence.record import EventMatch, RankEvents, Verdict
+from readerkit.evidence.record import (
+    PARAMETERS,
+    EventMatch,
+    RankEvents,
+    Verdict,
+    distance_line,
+)
 from tests.content.test_annotations import library
 from tests.content.test_records import EACH, RECORDS, read
 from tests.events import event
@@ -171,3 +178,13 @@ def test_a_trap_is_where_the_losses_of_both_sides_part_and_only_there():
         if found.trap:  # what a reader must know stands in a note of its own
             noted = library().book.annotations[found.trap.note]
             assert noted.kind == "pitfall"
+
+
+def test_a_record_that_says_no_distance_is_refused_and_not_taken_for_equal():
+    record = read(RECORDS / "ddp_torch.json")
+    end = distance_line(PARAMETERS[-1])
+    [line] = [each for each in record.verdicts if each.what == end]
+    assert Conclusion.of(record).apart == line.difference
+    others = tuple(each for each in record.verdicts if each.what != end)
+    with pytest.raises(ReaderkitError, match="readerkit compare ddp_torch"):
+        Conclusion.of(replace(record, verdicts=others))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from readerkit.evidence.record import (
+    PARAMETERS,
     Event,
     EventMatch,
     ExecutedLine,
@@ -19,10 +20,12 @@ from readerkit.evidence.record import (
     Total,
     Verdict,
     Wire,
+    distance_line,
 )
 from readerkit.upstreams.store import blob_id
 from tests.helpers import SAMPLE, SampleBook
 
+END = distance_line(PARAMETERS[-1])
 MINI = '''\
 """Sums over ranks."""
 
@@ -124,6 +127,7 @@ def record_of(book: SampleBook, name: str) -> str:
         losses={"mini": ((4.0, 2.0, 1.0),), "upstream": ((4.0, 2.0, 1.5),)},
         verdicts=(
             Verdict("loss", None, 1.0, 1.5, 0.5, 1.0, "agree", "sums in another order"),
+            Verdict(END, None, 3.0, 3.0, 0.25, 1.0, "agree", "sums in another order"),
         ),
         limits=(Limit("unseen", "order between ranks", "no common clock"),),
         events=(

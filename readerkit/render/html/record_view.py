@@ -10,14 +10,13 @@ from markupsafe import Markup
 from readerkit.anchors import Span
 from readerkit.content.mirrors import Mirror
 from readerkit.content.vocabulary import SideName
+from readerkit.evidence.conclusion import parameters_apart
 from readerkit.evidence.executed_lines import op_name
 from readerkit.evidence.record import (
     PARAMETER_LINES,
-    PARAMETERS,
     ExecutedLine,
     Record,
     Verdict,
-    distance_line,
 )
 from readerkit.evidence.relevance import Evidence
 from readerkit.model import addresses
@@ -93,17 +92,10 @@ def gpu_view(model: SiteModel, comparison: str) -> Context | None:
         "gpu": where.get("gpu", ""),
         "nccl": where.get("nccl", ""),
         "shared": "ranks on one gpu" in where,
-        "apart": largest_difference(record),
+        "apart": format_number(parameters_apart(record)),
         "stale": [model.words.text(each.said) for each in evidence.stale],
         "conclusion": conclusion_view(model, record),
     }
-
-
-def largest_difference(record: Record) -> str:
-    """Return how far parameters are apart once a comparison has ended."""
-    last = distance_line(PARAMETERS[-1])
-    found = [each.difference for each in record.verdicts if each.what == last]
-    return format_number(found[0]) if found else ""
 
 
 def losses(record: Record, words: Words) -> Markup:

@@ -10,6 +10,7 @@ from readerkit.errors import ContentError
 from readerkit.evidence.clock import StepClock
 from readerkit.evidence.line_ranges import lines_from_text, lines_to_text
 from readerkit.evidence.record import (
+    PARAMETERS,
     EventMatch,
     ExecutedLine,
     Held,
@@ -25,10 +26,12 @@ from readerkit.evidence.record import (
     Total,
     Verdict,
     Wire,
+    distance_line,
 )
 from tests.events import event
 
 SITE = ExecutedLine("minis", "mini_impls/ddp.py", 100, "start")
+END = distance_line(PARAMETERS[-1])
 RECORD = Record(
     comparison="ddp_torch",
     mini="ddp",
@@ -53,7 +56,7 @@ RECORD = Record(
     sizes={"world": 2},
     shims=(Shim("a", "because"),),
     losses={"mini": ((1.0, 0.5), ()), "upstream": ((1.0, 0.5), ())},
-    verdicts=(Verdict("loss", None, 1.0, 1.0, 0.0, 0.0, "agree", "equal"),),
+    verdicts=(Verdict(END, None, 1.0, 1.0, 0.0, 0.0, "agree", "equal"),),
     limits=(Limit("uncovered", "dropout", ""), Limit("unseen", "order", "no clock")),
     events=(
         RankEvents(
