@@ -18,24 +18,17 @@ from readerkit.anchors.tokens import Tokens, compile_tokens
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.git_names import TreePath
+from readerkit.model.text_bytes import is_binary, without_mark
 
 MAX_BYTES = 2_000_000
 MAX_LINE_BYTES = 200_000
 """A tree costs about 200 times its source: one line of 5 MB takes nearly 1 GB. Columns
 of a long line are counted anew at each step: one of 1 MB takes minutes to search."""
 
-BINARY_BYTES = 8_000
-"""A zero byte among the first of them makes a file binary, as git sees it."""
-_BOM = b"\xef\xbb\xbf"
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 _ENDS = (";", ",", ":")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 """What text of two bytes a letter begins with: no grammar reads it."""
-
-
-def is_binary(data: bytes) -> bool:
-    """Tell whether bytes are no text that is read, as git tells it."""
-    return b"\0" in data[:BINARY_BYTES]
 
 
 class SourceFile:
@@ -53,7 +46,7 @@ class SourceFile:
     def __init__(self, path: TreePath, data: bytes) -> None:
         self.path = path
         self.language = language_at(path)
-        self.data = data.removeprefix(_BOM)
+        self.data = without_mark(data)
         if len(data) > MAX_BYTES:
             raise AnchorError(
                 f"{path}: skipped: got {len(data):,} bytes, "

@@ -322,7 +322,7 @@ KINDS: dict[str, Find] = {
     "operations": _words("collectives", "OPERATIONS"),
     "precision": _words("states", "PRECISIONS"),
     "recompute": _words("activations", "RECOMPUTE", "MODULES"),
-    "recompute-whole": _words("flops", "RECOMPUTE"),
+    "recompute-whole": _words("activations", "RECOMPUTE"),
     "schedule": _words("pipeline", "SOURCES"),
     "weights": _words("states", "WEIGHTS"),
 }

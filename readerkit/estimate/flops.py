@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from readerkit.estimate.activations import RECOMPUTE
 from readerkit.estimate.checks import check_choice, check_count
 from readerkit.estimate.closed_form import ClosedForm
 from readerkit.estimate.parameters import attention_matrices
 from readerkit.estimate.quantity import Number, divide, minimum, named
 from readerkit.estimate.shape import Shape
+from readerkit.wording.numbers import SECONDS_PER_DAY
 
 KORTHIKANTI = "Korthikanti et al. 2205.05198, appendix A"
 ATTENTION = ("full", "causal")
-RECOMPUTE = ("none", "selective", "full")
 TOKENS = "tokens in a step"
 FORWARD = "forward FLOPs of a token"
 RECOMPUTED = "recomputed FLOPs of a token"
-SECONDS_PER_DAY = 86_400
 
 
 def layer_flops_per_token(

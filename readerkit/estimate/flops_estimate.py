@@ -15,7 +15,6 @@ from readerkit.estimate.flops import (
     FORWARD,
     KORTHIKANTI,
     RECOMPUTED,
-    SECONDS_PER_DAY,
     TOKENS,
     attention_words,
     forward_flops_per_token,
@@ -26,6 +25,7 @@ from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.parameters import SOURCE, active_parameter_count
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.shape import Shape
+from readerkit.wording.numbers import SECONDS_PER_DAY
 
 KAPLAN_DAY = "Kaplan et al. 2001.08361, section 1.3"
 KAPLAN = "Kaplan et al. 2001.08361, section 2.1"

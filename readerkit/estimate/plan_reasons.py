@@ -14,6 +14,7 @@ from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import LINKS, StepTime
 from readerkit.model.language import Told
 from readerkit.wording.numbers import (
+    SECONDS_PER_DAY,
     format_billions,
     format_bytes,
     format_digits,
@@ -157,7 +158,9 @@ def time_reason(question: PlanRequest, best: StepTime | None) -> str:
             alone=format_digits(alone),
         )
     steps = question.tokens / question.step_tokens
-    days, alone_days = (seconds * steps / 86_400 for seconds in (best.total, alone))
+    days, alone_days = (
+        seconds * steps / SECONDS_PER_DAY for seconds in (best.total, alone)
+    )
     text = Told(
         "{tokens} tokens take {alone} days on one GPU of the same efficiency, {days} "
         "on {gpus}",

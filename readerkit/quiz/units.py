@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
-from readerkit.wording.numbers import BINARY_PREFIXES, DECIMAL
+from readerkit.wording.numbers import BINARY_PREFIXES, DECIMAL, SECONDS_PER_DAY
 
 _LARGE = {"k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta"}
 _BINARY_WORDS = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi"}
 _DECIMAL = {"": 1, **{prefix: DECIMAL[prefix] for prefix in _LARGE}}
 _BINARY = {prefix: BINARY_PREFIXES[prefix] for prefix in _BINARY_WORDS}
-_DAY = 86_400
 MEGA = 10**6
 
 
@@ -35,9 +34,9 @@ def _table() -> dict[str, tuple[str, float]]:
         "s": ("time", 1),
         "min": ("time", 60),
         "h": ("time", 3_600),
-        "days": ("time", _DAY),
-        "weeks": ("time", 7 * _DAY),
-        "years": ("time", 365.25 * _DAY),
+        "days": ("time", SECONDS_PER_DAY),
+        "weeks": ("time", 7 * SECONDS_PER_DAY),
+        "years": ("time", 365.25 * SECONDS_PER_DAY),
         "GPU-hours": ("device time", 1),
         "$": ("money", 1),
         "cents": ("money", 0.01),

@@ -14,7 +14,7 @@ from readerkit.quiz.prompts import (
     OrderPrompt,
     SketchPrompt,
 )
-from readerkit.render.quiz_text import named, notes, pieces, sources
+from readerkit.render.quiz_text import marked, named, notes, sources
 
 Link = Callable[[CitedLines], str]
 """The address of lines; empty where they have none."""
@@ -43,9 +43,9 @@ th, td { border: 1px solid #bbb; padding: 0.15em 0.6em; text-align: left; }
 def fields(question: PortableQuestion, link: Link) -> tuple[str, ...]:
     """Return the fields of a note, in the order of ``FIELDS``."""
     told = question.told
-    key = "<br>".join(map(_html, told.solution.split("\n")))
+    key = "<br>".join(map(marked, told.solution.split("\n")))
     wrong = [
-        f"<b>{_html(what)}</b>: {_html(remark.text)}"
+        f"<b>{marked(what)}</b>: {marked(remark.text)}"
         + (f" {_place(remark.place, link)}" if remark.place else "")
         for what, remark in reasons(question.form)
     ]
@@ -59,7 +59,7 @@ def fields(question: PortableQuestion, link: Link) -> tuple[str, ...]:
         question.prompt.id,
         _front(question),
         key,
-        f"<p>{_html(told.explanation)}</p>",
+        f"<p>{marked(told.explanation)}</p>",
         _listed(wrong),
         _listed(read),
     )
@@ -79,7 +79,7 @@ def tags(question: PortableQuestion) -> list[str]:
 
 def _front(question: PortableQuestion) -> str:
     asked = question.prompt
-    parts = [f"<p>{_html(asked.prompt)}</p>"]
+    parts = [f"<p>{marked(asked.prompt)}</p>"]
     if question.code:
         parts.append(f"<pre>{escape(chr(10).join(question.code))}</pre>")
     match asked:
@@ -88,19 +88,19 @@ def _front(question: PortableQuestion) -> str:
         case MatchPrompt(left=left, right=right):
             parts += [_labelled(left), _labelled(right)]
         case SketchPrompt(columns=columns, rows=rows):
-            head = "".join(f"<th>{_html(each)}</th>" for each in ("", *columns))
+            head = "".join(f"<th>{marked(each)}</th>" for each in ("", *columns))
             blank = "<td>&nbsp;</td>" * len(columns)
-            body = "".join(f"<tr><th>{_html(row)}</th>{blank}</tr>" for row in rows)
+            body = "".join(f"<tr><th>{marked(row)}</th>{blank}</tr>" for row in rows)
             parts.append(f"<table><tr>{head}</tr>{body}</table>")
     below = [*notes(question), f"({asked.how})"]
     if isinstance(asked, SketchPrompt):
         below = [f"{question.words}: {', '.join(asked.words)}"] if asked.words else []
-    parts += [f'<p class="how">{_html(each)}</p>' for each in below]
+    parts += [f'<p class="how">{marked(each)}</p>' for each in below]
     return "".join(parts)
 
 
 def _labelled(entries: tuple[Labelled, ...]) -> str:
-    rows = (f"<br>{_html(each.label)}  {_html(each.text)}" for each in entries)
+    rows = (f"<br>{marked(each.label)}  {marked(each.text)}" for each in entries)
     return f"<p>{''.join(rows).removeprefix('<br>')}</p>"
 
 
@@ -110,16 +110,9 @@ def _place(place: CitedLines, link: Link) -> str:
 
 def _anchor(text: str, address: str) -> str:
     if not address:
-        return _html(text)
-    return f'<a href="{escape(address)}">{_html(text)}</a>'
+        return marked(text)
+    return f'<a href="{escape(address)}">{marked(text)}</a>'
 
 
 def _listed(items: list[str]) -> str:
     return f"<ul>{''.join(f'<li>{each}</li>' for each in items)}</ul>" if items else ""
-
-
-def _html(text: str) -> str:
-    return "".join(
-        f"<code>{escape(piece)}</code>" if is_code else escape(piece)
-        for piece, is_code in pieces(text)
-    )

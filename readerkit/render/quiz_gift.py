@@ -19,7 +19,7 @@ from readerkit.quiz.portable import (
     WordsForm,
     key_lines,
 )
-from readerkit.render.quiz_text import bare, named, notes, pieces, sources
+from readerkit.render.quiz_text import bare, marked, named, notes, sources
 
 _RESERVED = str.maketrans(
     {**{each: f"\\{each}" for each in "\\#=~{}:"}, "\n": "\\n", "\r": None}
@@ -103,39 +103,32 @@ def _literal(text: str) -> str:
 
 def _answer(text: str) -> str:
     """Return an option: one that begins with a per cent sign is no weight."""
-    shown = _html(text)
+    shown = marked(text)
     return escaped(f"&#37;{shown[1:]}" if shown.startswith("%") else shown)
 
 
 def _said(text: str) -> str:
-    return escaped(_html(text))
-
-
-def _html(text: str) -> str:
-    return "".join(
-        f"<code>{html.escape(piece)}</code>" if is_code else html.escape(piece)
-        for piece, is_code in pieces(text)
-    )
+    return escaped(marked(text))
 
 
 def _stem(question: PortableQuestion) -> str:
-    parts = [f"<p>{_html(question.prompt.prompt)}</p>"]
+    parts = [f"<p>{marked(question.prompt.prompt)}</p>"]
     if question.code:
         parts.append(f"<pre>{html.escape(chr(10).join(question.code))}</pre>")
-    parts += [f"<p>{_html(note)}</p>" for note in notes(question)]
+    parts += [f"<p>{marked(note)}</p>" for note in notes(question)]
     match question.form:
         case NumberForm() | WordsForm():
-            parts.append(f"<p>({_html(question.prompt.how)})</p>")
+            parts.append(f"<p>({marked(question.prompt.how)})</p>")
         case OrderForm(items=items):
-            shown = "".join(f"<li>{_html(item)}</li>" for item in items)
+            shown = "".join(f"<li>{marked(item)}</li>" for item in items)
             parts.append(f"<ol>{shown}</ol>")
     return "".join(parts)
 
 
 def _feedback(question: PortableQuestion) -> str:
     told = question.told
-    key = "<br>".join(map(_html, key_lines(question)))
-    read = "".join(f"<li>{_html(named(each))}</li>" for each in sources(question))
-    return f"<p>{key}</p><p>{_html(told.explanation)}</p>" + (
+    key = "<br>".join(map(marked, key_lines(question)))
+    read = "".join(f"<li>{marked(named(each))}</li>" for each in sources(question))
+    return f"<p>{key}</p><p>{marked(told.explanation)}</p>" + (
         f"<ul>{read}</ul>" if read else ""
     )

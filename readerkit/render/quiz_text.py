@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 
 from readerkit.quiz.portable import PortableQuestion
 from readerkit.quiz.prompts import (
@@ -29,6 +30,18 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
     for index, piece in enumerate(_CODE.split(_UNSEEN.sub("\ufffd", text))):
         if piece:
             yield piece, index % 2 == 1
+
+
+def marked(text: str) -> str:
+    """Return a text as HTML.
+
+    >>> marked("`a<b` is less")
+    '<code>a&lt;b</code> is less'
+    """
+    return "".join(
+        f"<code>{escape(piece)}</code>" if is_code else escape(piece)
+        for piece, is_code in pieces(text)
+    )
 
 
 def bare(text: str) -> str:

@@ -16,6 +16,7 @@ BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 RATES = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s")
 FLOP_RATES = tuple(f"{letter}FLOP/s" for letter in ("", *"kMGTPE"))
 SECONDS = ("ns", "µs", "ms", "s")
+SECONDS_PER_DAY = 86_400
 
 
 def format_bytes(value: float, decimals: int | None = None) -> str:

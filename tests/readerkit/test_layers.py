@@ -16,6 +16,7 @@ from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -488,6 +489,18 @@ def test_a_class_name_means_one_thing():
         for name, found in places.items()
         if len(found) > 1 and name not in TWICE
     }
+
+
+@pytest.mark.parametrize("value", [86_400, b"\xef\xbb\xbf"], ids=["day", "mark"])
+def test_what_has_a_name_is_written_once(value):
+    """The seconds of a day; the mark of byte order before a text."""
+    writes = [
+        module
+        for module in TOOLKIT
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Constant) and node.value == value
+    ]
+    assert len(writes) == 1
 
 
 def test_a_file_of_the_toolkit_is_read_in_one_sitting():

@@ -11,9 +11,9 @@ from typing import Any
 from readerkit.anchors.drift.verdict import Carried
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import parse_lines, parse_path
+from readerkit.model.text_bytes import is_binary, without_mark
 
 MAX_ROW_BYTES = 100_000
-_BINARY_LOOK = 8_000
 _EXPECTED = '{"id": ..., "path": "a/file.py", "start": 1, "end": 2}'
 _NO_JSON = f"got no JSON, expected {_EXPECTED}"
 
@@ -38,9 +38,9 @@ def parse_rows(data: bytes) -> tuple[list[AskedSpan], list[BadRow]]:
     """Return the rows of a file, and the lines that are none. Blank lines are left."""
     rows: list[AskedSpan] = []
     bad: list[BadRow] = []
-    if b"\0" in data[:_BINARY_LOOK]:
+    if is_binary(data):
         return [], [BadRow(1, f"got a binary file, expected lines of {_EXPECTED}")]
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for number, line in enumerate(without_mark(data).split(b"\n"), 1):
         if line.strip():
             try:
                 rows.append(_row(line))

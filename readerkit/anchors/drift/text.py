@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-_BOM = b"\xef\xbb\xbf"
+from readerkit.model.text_bytes import is_binary, without_mark
+
 _LONG = 20_000
 """A line of so many bytes is data: it is compared as a whole and never taken apart."""
-_BINARY_LOOK = 8_000
 _WORD = re.compile(rb"[A-Za-z_0-9\x80-\xff]+|[^\sA-Za-z_0-9\x80-\xff]")
 BLANK = b""
 
@@ -28,10 +28,10 @@ class FileText:
     """A file's lines, and the keys that equal lines share."""
 
     def __init__(self, data: bytes) -> None:
-        self.is_binary = b"\0" in data[:_BINARY_LOOK]
+        self.is_binary = is_binary(data)
         if self.is_binary:
             data = b""
-        self.lines = data.removeprefix(_BOM).split(b"\n")
+        self.lines = without_mark(data).split(b"\n")
         if self.lines[-1] == b"":
             self.lines.pop()
         self._tokens: dict[int, tuple[bytes, ...]] = {}

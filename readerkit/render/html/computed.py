@@ -165,7 +165,7 @@ def with_unit(value: Number, unit: str, say: Say = english) -> str:
     if value * _DAYS.get(unit, 0) > _CENTURIES:
         raise ExpressionError(
             f"got {value:,.4g} {unit}: expected a number of {unit}; seconds are "
-            f"divided first, by {86_400 * _DAYS[unit]:,.0f}"
+            f"divided first, by {numbers.SECONDS_PER_DAY * _DAYS[unit]:,.0f}"
         )
     if unit == "x":
         return f"{plain_number(value)}x"
