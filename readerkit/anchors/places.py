@@ -18,7 +18,7 @@ from readerkit.errors import AnchorError
 from readerkit.model.anchor import Span
 from readerkit.model.code_languages import COMMENTS
 
-Use = Literal["call", "set", "read", "definition"]
+UseKind = Literal["call", "set", "read", "definition"]
 MAX_FOUND = 200
 """Places of one pattern; what has more says nothing."""
 
@@ -147,7 +147,7 @@ def find_words(
                 yield node
 
 
-def find_uses(name: str, source: SourceFile) -> Iterator[tuple[Use, Found]]:
+def find_uses(name: str, source: SourceFile) -> Iterator[tuple[UseKind, Found]]:
     """Yield every place of an identifier, and what it is there for.
 
     An import, a parameter and what is declared without a value count as definitions; a
@@ -184,7 +184,7 @@ def only_python(source: SourceFile, what: str) -> None:
         )
 
 
-def _use(node: Node, above: Node | None) -> Use:
+def _use(node: Node, above: Node | None) -> UseKind:
     while above is not None and above.type in _TUPLES:
         node, above = above, above.parent
     if above is None:

@@ -14,7 +14,7 @@ from readerkit.app.library import Library
 from readerkit.claims.check_wording import say_check
 from readerkit.claims.ground import Ground
 from readerkit.claims.hold import hold
-from readerkit.claims.proof import Claimable, Proof, Sentence, State, sentences
+from readerkit.claims.proof import Claimable, Proof, ProofState, Sentence, sentences
 from readerkit.claims.unproved import Unproved, unproved
 from readerkit.claims.unquoted import WordCount
 from readerkit.content.kind import Place
@@ -97,7 +97,7 @@ class HeldClaims:
     living: frozenset[str] = frozenset()
     """The upstreams whose code changes every day: what is still true there is fine."""
 
-    def _of(self, state: State) -> list[tuple[Sentence, Proof]]:
+    def _of(self, state: ProofState) -> list[tuple[Sentence, Proof]]:
         return [each for each in self.claims if each[1].state == state]
 
     def _locked(self, sentence: Sentence) -> MadeFrom | None:

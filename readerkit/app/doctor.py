@@ -26,7 +26,7 @@ from readerkit.upstreams.holdings import holding
 from readerkit.wording.next_command import typed, written
 from readerkit.wording.numbers import counted, format_bytes
 
-State = Literal["works", "missing", "broken"]
+Health = Literal["works", "missing", "broken"]
 """``missing`` is what something optional wants; ``broken`` stops the rest."""
 
 LEAST_FREE_BYTES = 1_000_000
@@ -38,7 +38,7 @@ class Ailment:
     """One row: a thing, how it is, and what mends it."""
 
     what: str
-    state: State
+    state: Health
     detail: str
     mend: str = ""
 
@@ -149,7 +149,7 @@ def _upstream(library: Library, upstream: Upstream) -> Ailment:
 
 def _grammars() -> Ailment:
     mends: dict[str, str] = {}
-    state: State = "missing"
+    state: Health = "missing"
     here = [each for each in LANGUAGES if each.is_here]
     for language in {each.package: each for each in reversed(here)}.values():
         try:

@@ -11,7 +11,7 @@ from readerkit.claims.experiment import program_fault, say_figures, unlike
 from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
-from readerkit.claims.proof import Proof, State
+from readerkit.claims.proof import Proof, ProofState
 from readerkit.claims.source_checks import default_is, default_value, verdict_on
 from readerkit.content.claims import DefaultPlace, ExperimentCheck, RunCheck, ValueCheck
 from readerkit.errors import AnchorError
@@ -171,5 +171,5 @@ def hold_experiment(check: ExperimentCheck, ground: Ground) -> Proof:
     figures = output.figures()
     other = unlike(figures, check.prints)
     said = f"{file} printed {say_figures(figures, other or check.prints)}"
-    state: State = "false" if other else "holds"
+    state: ProofState = "false" if other else "holds"
     return Proof(state, said, output=output, program=text)

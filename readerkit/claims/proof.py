@@ -14,7 +14,7 @@ from readerkit.model.anchor import Span
 from readerkit.model.freshness import MadeFrom, digest
 
 MAX_PLACES = 3
-State = Literal["holds", "false", "lost", "open"]
+ProofState = Literal["holds", "false", "lost", "open"]
 """``false``: the contrary was found; ``lost``: what the claim names is not there, so
 that the words may still be so; ``open``: not decided here: by a program of its own, by
 nobody, or for want of the source."""
@@ -24,7 +24,7 @@ nobody, or for want of the source."""
 class Proof:
     """Whether a claim holds, and why."""
 
-    state: State
+    state: ProofState
     found: str
     """What was found, in words; of what is false, instead of what was claimed; of what
     is lost, what is not there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from readerkit.estimate.layout import Layout
     from readerkit.estimate.quantity import Number
     from readerkit.estimate.shape import Shape
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def size_options(sizes: Mapping[str, Size]) -> list[Callable[[Any], Any]]:

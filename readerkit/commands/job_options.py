@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from readerkit.commands.options import Command
 from readerkit.terminal.completing import names
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def job_options(command: Command) -> Command:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import shipped_language_option
+from readerkit.commands.options import Command, shipped_language_option
 from readerkit.model.language import LANGUAGES, Say, english
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import columns
@@ -15,12 +15,6 @@ from readerkit.terminal.pager import show_paged
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
-
-
-from collections.abc import Callable
-from typing import TypeVar
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class OptionGroup:

@@ -32,7 +32,9 @@ from readerkit.wording.numbers import counted
 if TYPE_CHECKING:  # the parser comes where lines must be found
     from readerkit.anchors import SourceFile
 
-State = Literal["reviewed", "unreviewed", "changed", "unlocked", "floating", "absent"]
+NoteState = Literal[
+    "reviewed", "unreviewed", "changed", "unlocked", "floating", "absent"
+]
 """How a note stands to the lock; floating: in a folder, which has none; absent: its
 source was not fetched, and where it stands is what was locked."""
 
@@ -50,7 +52,7 @@ class Note:
     annotation: Annotation
     span: Span
     symbol: str
-    state: State
+    state: NoteState
     minis: tuple[str, ...] = ()
 
 
@@ -297,7 +299,7 @@ def lock_differences(locked: Lock, now: Lock, upstream: Upstream) -> dict[str, C
     return {name: each[0] for name, each in {"": pin, **by_name}.items() if each}
 
 
-def _state(lock: Lock, name: str, span: Span, sources: Sources) -> State:
+def _state(lock: Lock, name: str, span: Span, sources: Sources) -> NoteState:
     upstream, locked = sources.upstream, lock.anchors.get(name)
     if not upstream.is_locked:
         return "floating"

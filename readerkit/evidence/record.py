@@ -30,7 +30,7 @@ PROGRAM = "comparison"
 
 Outcome = Literal["agree", "explained", "differ"]
 """``explained``: they differ, and the reason is known."""
-State = Literal["matched", "explained", "flagged"]
+MatchState = Literal["matched", "explained", "flagged"]
 Number = int | float
 
 
@@ -90,7 +90,7 @@ class EventMatch(Stored, frozen=True):
 
     mini: int | None
     upstream: int | None
-    state: State
+    state: MatchState
     what: str = ""
     """The kind of difference, as mirrors name it; empty where there is none."""
     apart: str = ""

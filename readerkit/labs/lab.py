@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["met", "not met", "waived"]
+ChecklistState = Literal["met", "not met", "waived"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class ChecklistItem:
     """Something that a phase or a lab asks for."""
 
     what: str
-    state: State
+    state: ChecklistState
     evidence: str
     """A file, a run, a score or a sum; where it is not met, what to do about it."""
     attempted: bool = False

@@ -491,6 +491,21 @@ def test_a_class_name_means_one_thing():
     }
 
 
+def test_a_name_of_words_means_one_list_of_them():
+    places = defaultdict(list)
+    for module in TOOLKIT:
+        for node in parsed(module).body:
+            if isinstance(node, ast.Assign) and _is_named_type(node.value):
+                places[ast.unparse(node.targets[0])].append(module)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def _is_named_type(value: ast.expr) -> bool:
+    """Whether it is a list of words, or stands for any command."""
+    text = ast.unparse(value)
+    return text.startswith(("Literal[", "TypeVar('Command'"))
+
+
 @pytest.mark.parametrize("value", [86_400, b"\xef\xbb\xbf"], ids=["day", "mark"])
 def test_what_has_a_name_is_written_once(value):
     """The seconds of a day; the mark of byte order before a text."""

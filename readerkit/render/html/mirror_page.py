@@ -73,7 +73,7 @@ def mirror_page(model: SiteModel, mirror: Mirror) -> Context:
     }
 
 
-State = Literal["told", "untranslated", "outdated"]
+TranslationState = Literal["told", "untranslated", "outdated"]
 """How the Spanish of a part of a page stands."""
 
 
@@ -82,7 +82,7 @@ def _state(
     other: Iterable[Claimed],
     said: Translation | None,
     stamp: str,
-) -> State:
+) -> TranslationState:
     """Return whether the parts of a page have all their texts, of today's English."""
     both = zip(own, other, strict=True)
     if any(
@@ -214,7 +214,7 @@ def _section(
 
 def _section_state(
     model: SiteModel, mirror: Mirror, section: MirrorSection, other: MirrorSection
-) -> State:
+) -> TranslationState:
     """Return how a section stands to its Spanish; without any the page is marked."""
     mirrored = model.book.mirror_translations.get(SPANISH, {}).get(mirror.id)
     if mirrored is None:
