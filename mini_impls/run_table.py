@@ -23,6 +23,7 @@ LATE = (
     "of the step with nothing under way: a thread of the backend begins, or Python "
     "wakes up, late"
 )
+NOTHING = "no step to show: the first warms up, and no other was taken"
 CALL_BYTES = 1024
 """What gloo may add to one call for each other rank: 48 bytes a message."""
 
@@ -58,7 +59,7 @@ def part_tables(ranks: Sequence[RankSummary]) -> list[PartTable]:
 def table(ranks: Sequence[RankSummary], columns: int | None = None) -> str:
     """Return the same as text; with a width, rows of fewer columns, one set below."""
     lines = [line for part in part_tables(ranks) for line in _told(part, columns)]
-    return "\n".join(lines) or "no step was recorded: this mini takes none"
+    return "\n".join(lines) or NOTHING
 
 
 def screen(ranks: Sequence[RankSummary], columns: int, lines: int) -> list[str]:
@@ -176,7 +177,7 @@ def _why_more(of: RankMetrics, due: float | None, others: int) -> str:
     """
     if not due or of.sent_bytes is None or of.sent_bytes / due < CLEARLY_MORE:
         return ""
-    if of.as_all_reduces:
+    if of.as_all_reduces and of.sent_bytes <= 2 * due * CLEARLY_MORE:
         return (
             ", as gloo makes all-reduces of reduce-scatters, and sends twice as much "
             "for them"

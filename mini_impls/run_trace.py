@@ -18,7 +18,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+from uuid import uuid4
 
 from mini_impls.recorder import ALONE, RankTrace
 from mini_impls.run_events import Event
@@ -33,6 +35,8 @@ from mini_impls.run_thin import live_tracks, shown_operations
 from readerkit.system.garbage import uncollected
 
 _TRACKS = ("steps", "computing", "waiting")
+LONGEST_NAME = 255
+"""Bytes that file systems take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,8 @@ def _rows(transfers: Iterable[TransferSpan]) -> Iterator[tuple[int, TransferSpan
 
 def check_target(path: Path) -> None:
     """Raise ValueError where no trace can be written, before anything runs."""
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise ValueError(f"--trace: a name of {len(path.name)} characters is too long")
     if path.is_dir():
         raise ValueError(f"--trace {path} is a folder: name a file in it")
     if path.exists() and not path.is_file():
@@ -130,14 +136,18 @@ def check_target(path: Path) -> None:
     folder = path.resolve().parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise ValueError(f"--trace {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"--trace {path}: {folder} cannot be written")
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = f"{folder} cannot be written ({error.strerror})"
+        raise ValueError(f"--trace {path}: {why}") from error
 
 
 def write(path: Path, traces: Sequence[RankTrace]) -> None:
     """Write the picture, whole or not at all; where a link leads, not in its place."""
     path = path.resolve()
-    beside = path.with_name(f".{path.name}.part")
+    beside = path.with_name(f".{uuid4().hex}.part")  # others may write the same one
     try:
         beside.write_text(json.dumps(merge(traces), separators=(",", ":")))
         beside.replace(path)

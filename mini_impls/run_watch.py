@@ -17,8 +17,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import torch.distributed as dist
 
 from mini_impls.recorder import Expected, Predicted, Rates, Recorder
 from mini_impls.run_metrics import RankMetrics, RankSummary, predict, summarize
@@ -27,6 +30,10 @@ from readerkit.system.private_files import make_folder
 
 if TYPE_CHECKING:
     from mini_impls.launch import Rank
+
+
+MEET_S = 2.0
+"""How long a rank waits for the others to begin a step that is looked at."""
 
 
 def is_looked_at(step: int) -> bool:
@@ -48,6 +55,7 @@ class WatchingRecorder(Recorder):
     seen: dict[str, RankMetrics] = field(default_factory=dict)
     """Of this rank, the last step of each part that was looked at."""
     _speed: float = 0.0
+    _meets: bool = True
 
     @contextmanager
     def step(self, tokens: int) -> Iterator[None]:
@@ -57,6 +65,7 @@ class WatchingRecorder(Recorder):
         if not is_looked_at(number):
             yield
             return
+        self._meet(number)
         one = Recorder(is_on=True, sees_memory=False, part=self.part)
         with one, one.step(tokens):
             yield
@@ -66,6 +75,24 @@ class WatchingRecorder(Recorder):
         for part, of in found.parts.items():
             self.seen[part] = replace(of, resident_bytes=held)
         self._tell(number)
+
+    def _meet(self, number: int) -> None:
+        """Begin a step together: some have still drawn or told of the one before.
+
+        Ranks whose steps are others never come, and are waited for once.
+        """
+        store, rank = self.rank.store, self.rank
+        if store is None or not self._meets:
+            return
+        begins = f"watch/begins/{self.part}/{number}"
+        store.set(f"{begins}/{rank.rank}", "")
+        try:
+            all_of_them = [f"{begins}/{r}" for r in range(rank.world_size)]
+            store.wait(all_of_them, timedelta(seconds=MEET_S))
+        except RuntimeError:
+            self._meets = False
+        else:
+            dist.barrier(rank.group)  # to the same moment: the store is asked in turns
 
     @property
     def last_step(self) -> int:

@@ -6,7 +6,8 @@ import shlex
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from mini_impls.limits import check_timeout
 from mini_impls.machine import INSIST
 from mini_impls.model import make_batch, train_one_process
 from mini_impls.recorder import RankTrace
+from mini_impls.supervise import ending_once
 from readerkit.app.library import Library
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.clock import StepClock
@@ -103,11 +105,15 @@ def compare(
     check(comparison, world_size, steps)
     check_timeout(timeout_s)
     load = load_before()
-    with tempfile.TemporaryDirectory(prefix="readerkit-upstream-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="readerkit-compare-") as name,
+        _clearing(name),
+    ):
         files = {"pytorch": upstream_files.check_torch(library, unpinned=unpinned)}
         directory = None
         if "megatron" in comparison.upstreams:
-            directory = Path(name)
+            directory = Path(name, "megatron")
+            directory.mkdir()
             files["megatron"] = upstream_files.write_megatron(library, directory)
         args = (
             comparison.mini,
@@ -156,6 +162,28 @@ def compare(
             *([UNPINNED] if unpinned else []),
         ],
     )
+
+
+@contextmanager
+def _clearing(folder: str) -> Iterator[None]:
+    """Let whoever is told to end clear up first; ranks keep temporary files in there.
+
+    Under torchrun a rank is ended as torch would end it: it may wait in a collective.
+    """
+    before = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    try:
+        if launch.is_under_torchrun():
+            yield
+        else:
+            with ending_once() as nothing_is_started:
+                nothing_is_started()
+                yield
+    finally:
+        tempfile.tempdir = before[0]
+        os.environ.pop("TMPDIR")
+        if before[1] is not None:
+            os.environ["TMPDIR"] = before[1]
 
 
 def watch_and_gather(rank: launch.Rank, *args: Any) -> list[Clocked] | None:

@@ -35,6 +35,8 @@ LIMITS = {
     "uncovered": "not in this work",
     "counted": "counted, not derived",
 }
+LESS = "<"
+"""Marks what agrees though the numbers differ, since no more was asked."""
 LEAST = 16
 """A column narrower than this is no place for a sentence."""
 LEAST_PATH = 40
@@ -165,11 +167,14 @@ def _quantities(verdicts: Sequence[Verdict], width: int, say: Say) -> Iterator[s
     reasons: dict[str, None] = {}
     for v in verdicts:
         numbers = map(_number, (v.mini, v.upstream, v.difference, v.tolerance))
-        key = (MARKS[v.state], *numbers, say(v.what))
+        is_less = v.state == "agree" and not v.difference and v.mini < v.upstream
+        key = (LESS if is_less else MARKS[v.state], *numbers, say(v.what))
         same.setdefault(key, []).extend(() if v.rank is None else (v.rank,))
         if v.state == "agree" and v.tolerance:
             allowed = f"= {_number(v.tolerance)} {say('allowed')}"
             reasons[f"{allowed}: {say(v.reason)}"] = None
+        elif is_less:
+            reasons[f"{LESS} {say(v.reason)}"] = None
     heads = ("mini", "upstream", "apart", "allowed", "what")
     rows: list[tuple[str, ...]] = [("", *map(say, heads))]
     for key, of_ranks in same.items():

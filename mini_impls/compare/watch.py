@@ -39,7 +39,8 @@ from mini_impls.compare.sides import (
 from mini_impls.compare.stacks import Stacks
 from mini_impls.compare.trace import CollectiveTrace
 from mini_impls.compare.unpinned import give_names
-from mini_impls.demos.expected import Estimated, compared, ring_bytes
+from mini_impls.compare.wire import ring_bytes
+from mini_impls.demos.expected import Estimated, compared
 from mini_impls.launch import Rank
 from mini_impls.model import Batch, GPTConfig, make_batch
 from mini_impls.recorder import (
@@ -207,15 +208,21 @@ class _Watcher:
         return memory.seen
 
     def expected(self, name: SideName) -> Expected:
-        """Return what the formulas of a side come to, where one group sends alone.
+        """Return what the calls of the traced step come to in rings.
 
-        In a world of two each group that sends anything is the whole world.
+        Nothing where an operation has no formula, where others write what the kernel
+        counts, or where groups of several sizes send: of two, each is the whole world.
         """
-        formulas = self.sides.formulas.payload[name]
-        payload = {op: each.bytes for op, each in formulas.items()}
-        if len(self.sides.groups) > 1 and self.rank.world_size > 2:
+        of, world_size = self.comparison, self.rank.world_size
+        events = self.traces[name].events()
+        is_known = {e.op for e in events if e.payload_bytes} <= {
+            *self.formulas().payload[name],
+            *("recv", "barrier"),
+        }
+        is_one_group = len(self.sides.groups) < 2 or world_size == 2
+        if not (is_known and is_one_group and self.is_on_wire_alone()):
             return Expected()
-        sent, of = ring_bytes(payload, self.rank.world_size), self.comparison
+        sent = sum(ring_bytes(event, self.rank.rank, world_size) for event in events)
         if type(of.config) is not GPTConfig or not of.data_parallel:
             return Estimated(sent_bytes=sent)
         return compared(of.config, self.rank, rows=of.rows_per_rank, sent=sent)

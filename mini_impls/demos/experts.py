@@ -149,7 +149,8 @@ def train(
         dist.all_reduce(mean, group=rank.group)
         losses.append(mean.item() / w)
         of_step = config, num_tokens, groups, dispatcher, carried(gpt)
-        due.append(get_expert_traffic(*of_step))
+        handed = {"send": sent_away(gpt, config)}
+        due.append(get_expert_traffic(*of_step) | handed)
         rank.recorder.expect(expected(config, groups, gpt, due))
     payload = sent.payload_bytes()
     return Trained(name, config, batches, losses, routes, payload, due[-1])
@@ -184,6 +185,22 @@ def carried(gpt: GPT) -> tuple[int, int]:
     return sum(both), sum(rows)
 
 
+def sent_away(gpt: GPT, config: ExpertsConfig) -> int:
+    """Return the bytes that a step's all-to-alls took to other ranks, of all layers.
+
+    What a rank sends forward it receives backward, and the other way round: tokens in
+    both, with them weights on the way to the experts, their gradients on the way back.
+    """
+    away = 0
+    for module in gpt.modules():
+        way = getattr(module, "dispatcher", None)
+        if isinstance(way, AllToAllDispatcher):
+            own = way.ep_group.rank()
+            for splits in (way.input_splits, way.output_splits):
+                away += sum(splits) - splits[own]
+    return away * FLOAT32 * (2 * config.hidden_size + 1)
+
+
 def expected(
     config: ExpertsConfig,
     groups: ExpertGroups,
@@ -192,7 +209,7 @@ def expected(
 ) -> Expected:
     """Return what a rank is due in a step, the mean of those that are shown so far."""
     shown = over_steps(due)
-    ranks = {"all_to_all": groups.ep.size(), "all_gather": groups.etp_ep.size()}
+    ranks = {"send": groups.ep.size(), "all_gather": groups.etp_ep.size()}
     ranks["reduce_scatter"] = groups.etp_ep.size()
     in_layers = [({op: shown.get(op, 0)}, size) for op, size in ranks.items()]
     dense, experts = (sum(p.nbytes for p in params) for params in split_params(gpt))

@@ -217,9 +217,9 @@ def demo(rank: launch.Rank, args: argparse.Namespace) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse a scale that is none."""
-    if not (args.scale > 0 and math.isfinite(args.scale)):
-        raise ValueError(f"--scale {args.scale} is not above 0")
+    """Refuse a scale below what a scaler goes down to, or beyond float32."""
+    if not 1 <= args.scale <= torch.finfo(torch.float32).max:
+        raise ValueError(f"--scale {args.scale} is not between 1 and 3e38")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.elastic.multiprocessing import SignalException
 
 from mini_impls import launch
 from mini_impls.demos.expected import FLOAT32, over_steps, peak_bytes, replicated
@@ -320,5 +321,8 @@ def main(argv: list[str] | None = None) -> int:
         argv=argv,
     )
     if status == 0 and parsed and not launch.is_under_torchrun():
-        run_elastic(parsed[0])
+        try:
+            run_elastic(parsed[0])
+        except SignalException as error:
+            return 128 + error.sigval
     return status

@@ -28,7 +28,7 @@ from mini_impls.recover_agent import (
     Worker,
     WorkerSpec,
 )
-from mini_impls.supervise import die_with_parent
+from mini_impls.supervise import die_with_parent, ending_once
 
 CONFIG = GPTConfig()
 STOPPED_S = 30.0
@@ -130,7 +130,11 @@ def work(worker: Worker, root: Path, steps: int, rows: int) -> None:
 def run_elastic(args: argparse.Namespace) -> None:
     """Run the workers to their end, whatever happens to them; say how often."""
     launch.tell("--- a worker dies, later a node comes")
-    with tempfile.TemporaryDirectory(prefix="recover-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="recover-") as name,
+        ending_once() as workers_are_known,
+    ):
+        workers_are_known()  # those that are started end with this process
         root = Path(name)
         for folder in ("nodes", "saved"):
             (root / folder).mkdir()

@@ -11,6 +11,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from readerkit.anchors import SourceFile, resolve
@@ -203,11 +204,16 @@ def begin(section: Section, *, anew: bool = False) -> Path:
     """
     path = copy_of(section.exercise)
     if anew and path.exists():
-        kept = path.with_suffix(".before.py")
-        write_atomically(kept, path.read_bytes(), private=True)
+        write_atomically(_free_beside(path), path.read_bytes(), private=True)
     if anew or not path.exists():
         write_atomically(path, section.blank().encode(), private=True)
     return path
+
+
+def _free_beside(path: Path) -> Path:
+    """Return a name beside a copy that none of before has: the first free one."""
+    kept = (path.with_suffix(f".before-{n}.py" if n else ".before.py") for n in count())
+    return next(each for each in kept if not each.exists())
 
 
 def read_state(exercise: Exercise) -> Rebuilt:

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -31,7 +32,7 @@ from mini_impls.run_metrics import (
 )
 from mini_impls.run_table import table
 from mini_impls.run_thin import live_tracks
-from mini_impls.run_trace import drawn, merge
+from mini_impls.run_trace import drawn, merge, write
 from readerkit.wording.numbers import format_bytes
 from tests.helpers import ROOT
 
@@ -406,6 +407,7 @@ def test_a_wait_for_nothing_that_is_under_way_is_other_and_told():
             "and sends twice as much for them",
         ),
         (12_000, 0, ""),  # more than messages cost: nobody says why
+        (12_000, 2, ""),  # more than twice as much
         (4_700, 2, ""),
     ],
 )  # fmt: skip
@@ -483,6 +485,8 @@ def test_what_nobody_measured_is_predicted_by_nobody():
         ("no/such/folder.json", "there is no folder no/such"),
         (".", "is a folder: name a file in it"),
         ("/dev/null", "is a device: name a file"),
+        ("/proc/trace.json", "/proc cannot be written"),
+        ("a" * 256, "a name of 256 characters is too long"),
     ],
 )
 def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(
@@ -563,3 +567,17 @@ def test_what_one_process_kept_is_taken_off_no_peak_that_comes_after_it(tmp_path
     assert ended.returncode == 0, ended.stderr
     peaks = re.findall(r"^ +[01] .* (-?[\d.]+) [kM]B +[\d,]+$", ended.stdout, re.M)
     assert len(peaks) == 4 and all(float(peak) > 0 for peak in peaks)
+
+
+def test_runs_that_write_one_file_at_once_leave_one_of_them_whole(tmp_path):
+    path = tmp_path / "same.json"
+    of_rank = RankTrace(0, [], 0, 1, {}, {}, 1.0)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda _: write(path, [of_rank]), range(40)):
+            assert json.loads(path.read_text())["traceEvents"] is not None
+    assert [each.name for each in tmp_path.iterdir()] == ["same.json"]
+
+
+def test_of_one_step_a_trace_says_that_it_warms_up():
+    told = table([RankSummary(0, {}, {}, 1e9)])
+    assert told == "no step to show: the first warms up, and no other was taken"

@@ -3,15 +3,19 @@
 import re
 import subprocess
 import sys
+import time
 from itertools import pairwise
 
 import pytest
+import torch
+import torch.distributed as dist
 
+from mini_impls import launch
 from mini_impls.demos.expected import Estimated
 from mini_impls.recorder import Rates
 from mini_impls.run_metrics import RankMetrics, RankSummary, predict
 from mini_impls.run_table import part_tables, screen, table
-from mini_impls.run_watch import is_looked_at
+from mini_impls.run_watch import MEET_S, WatchingRecorder, is_looked_at
 from tests.helpers import ROOT
 from tests.terminals import Terminal
 
@@ -129,3 +133,34 @@ def test_one_way_to_look_at_a_run_is_chosen(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert "--trace and --watch: got both, expected one" in done.stderr
     assert not [*tmp_path.iterdir()]
+
+
+def _step_behind_a_slow_table(rank):
+    """Return how long the second step took of a rank; the first one draws for long."""
+    recorder = WatchingRecorder(True, rank=rank)
+    if rank.rank == 0:
+        type(rank.status).show_below = lambda status, lines: time.sleep(0.5)
+    for _ in range(2):
+        with recorder.step(1):
+            dist.all_reduce(torch.zeros(1), group=rank.group)
+    return recorder.seen[""].step_s
+
+
+def test_a_step_has_nothing_of_the_table_that_another_rank_still_draws():
+    assert all(
+        each < 0.4 for each in launch.run(_step_behind_a_slow_table, world_size=2)
+    )
+
+
+def _other_steps(rank):
+    recorder = WatchingRecorder(True, rank=rank)
+    for _ in range(3 * rank.rank):
+        with recorder.step(1):
+            pass
+    return len(recorder.seen)
+
+
+def test_ranks_that_take_other_steps_are_not_waited_for_twice():
+    began = time.monotonic()
+    assert launch.run(_other_steps, world_size=2) == [0, 1]
+    assert time.monotonic() - began < 2 * MEET_S + 10

@@ -88,3 +88,22 @@ def test_a_comparison_prints_its_record_and_nothing_else(
     assert record.clocks
     assert "mini_impls/ddp.py" in record.blobs["minis"]
     assert [shim.name for shim in record.shims] == ["current_device"]
+
+
+@pytest.mark.further
+@pytest.mark.parametrize(
+    ("mini", "upstream", "rows"),
+    [
+        ("context_parallel", "torch_ring", 4),  # a call that sends all to one rank
+        ("muon", "torch", 2),  # upstream's gathers have no formula
+        ("checkpoint", "torch", 0),  # files are written, too
+    ],
+)
+def test_what_is_due_by_formula_is_that_of_all_calls(
+    real_cache, capfd, mini, upstream, rows
+):
+    assert main([mini, "--upstream", upstream, "--steps", "6", "--watch"]) == 0
+    told = capfd.readouterr().out
+    found = re.findall(r"by formula \((\S+) times\)(.*)", told)
+    assert len(found) == rows
+    assert all(float(times) < 1.05 or "all-reduces" in why for times, why in found)

@@ -159,6 +159,15 @@ def test_marks_and_columns_are_explained_where_they_are_used():
     assert "ready" not in head  # nobody counted here
 
 
+def test_what_agrees_since_it_is_less_is_marked_apart():
+    most = "most bytes alive in a step"
+    less = Verdict(most, 0, 5.0, 7.0, 0.0, 0.0, "agree", "no more than upstream")
+    text = render(replace(RECORD, verdicts=(*RECORD.verdicts, less)))
+    [row] = [line for line in text.splitlines() if line.endswith(most)]
+    assert row.split()[:3] == ["<", "5", "7"]
+    assert "\n< no more than upstream\n" in text
+
+
 def test_what_the_verdict_does_not_say_is_in_it():
     text = render(RECORD)
     assert "not seen: order (no clock)" in text

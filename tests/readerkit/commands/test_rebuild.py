@@ -108,6 +108,11 @@ def test_a_wrong_section_fails_at_its_check_and_the_try_is_kept(tmp_path):
     assert again.returncode == 0
     assert "NotImplementedError" in path.read_text()
     assert "pass" in path.with_name("ddp.before.py").read_text()
+    # Nor is a second try lost, or the first by it.
+    path.write_text("second = 2\n")
+    assert run(tmp_path, "ddp", "mean", "--again").returncode == 0
+    assert "pass" in path.with_name("ddp.before.py").read_text()
+    assert path.with_name("ddp.before-1.py").read_text() == "second = 2\n"
 
 
 @pytest.mark.further

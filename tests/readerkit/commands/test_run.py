@@ -154,6 +154,36 @@ def test_signal_ends_every_rank_and_leaves_no_file(signum, code, tmp_path):
     assert left <= {f"torchinductor_{getpass.getuser()}"}
 
 
+@pytest.mark.further
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("words", "when"),
+    [
+        (("run", "recover", "--steps", "60"), b"elastic step 2"),
+        (("compare", "checkpoint", "--steps", "60"), b""),
+    ],
+)
+def test_signal_leaves_no_folder_of_workers_or_checkpoints(words, when, tmp_path):
+    (folder := tmp_path / "tmp").mkdir()
+    env = {**os.environ, "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "readerkit", *words]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        if when:
+            while when not in process.stdout.readline():
+                assert process.poll() is None
+        else:  # it is in its steps once ranks have written something
+            deadline = time.monotonic() + 60
+            while not [*folder.rglob("*checkpoint-*")]:
+                assert time.monotonic() < deadline and process.poll() is None
+                time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=WAIT_S)
+    assert process.returncode == 143
+    left = {path.name for path in folder.iterdir()}
+    assert left <= {f"torchinductor_{getpass.getuser()}"}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) > 4, reason="too many ranks for a test")
 def test_ranks_are_told_of_on_a_terminal_from_their_start_until_they_are_up():
