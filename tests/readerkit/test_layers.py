@@ -177,9 +177,8 @@ BELOW: dict[str, set[str]] = {
     },
     "cli": {"commands", "errors", "render", "system", "terminal"},
 }
-# What is permitted though no import says so: ``cli`` finds commands by their names, and
-# ``wire`` runs processes.
-UNSEEN = {("cli", "commands"), ("wire", "system")}
+# What is permitted though no import says so: ``cli`` finds commands by their names.
+UNSEEN = {("cli", "commands")}
 MAX_ROOMS = 24
 # Third parties that one room alone may import.
 ONLY_IN = {
