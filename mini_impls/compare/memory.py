@@ -43,7 +43,7 @@ COMMUNICATION = "communication"
 SETTLE_S = (0.001, 0.002, 0.004)
 """How long a new peak is looked at again: gloo's thread lets go of what it sent only a
 moment after the wait, and what it holds till then is no memory of the side's own. What
-outlives that is kept by the side: it is not looked at again until the next wait."""
+outlives that is kept by the side, up to the next transfer or wait."""
 
 
 class LiveMemory(TorchDispatchMode):
