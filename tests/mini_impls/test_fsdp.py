@@ -381,9 +381,17 @@ def test_what_was_gathered_ahead_is_dropped_once_the_shards_change(pool2, grad):
             torch.testing.assert_close(full[name], p, rtol=1e-5, atol=1e-6)
 
 
-def keep_a_forward_without_a_backward(rank, options):
+def freeze_norms(model):
+    """Freeze the first parameters of each layer, which then keep their version."""
+    for layer in model.layers:
+        layer.input_layernorm.requires_grad_(False)
+
+
+def keep_a_forward_without_a_backward(rank, options, freezes):
     """The root, and all if they are kept, stay gathered while the shards change."""
     model = build_model(CONFIG)
+    if freezes:
+        freeze_norms(model)
     state = fully_shard(model, rank.group, modules=ALL, **options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -398,12 +406,15 @@ def keep_a_forward_without_a_backward(rank, options):
     return state.full_parameters(model), losses
 
 
+@pytest.mark.parametrize("freezes", [False, True])
 @pytest.mark.parametrize("options", [{}, {"reshard_after_forward": False}])
-def test_what_a_forward_kept_is_dropped_once_the_shards_change(pool2, options):
+def test_what_a_forward_kept_is_dropped_once_the_shards_change(pool2, options, freezes):
     model = build_model(CONFIG)
+    if freezes:
+        freeze_norms(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     train_one_process(model, optimizer, batches(2, 3), chunks=2)
-    for full, _ in pool2.run(keep_a_forward_without_a_backward, options):
+    for full, _ in pool2.run(keep_a_forward_without_a_backward, options, freezes):
         for name, p in model.named_parameters():
             assert torch.equal(full[name], p), name
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import RankFailure
@@ -169,3 +170,14 @@ def test_groups_that_ranks_cannot_share_are_refused():
 def test_what_does_not_fit_a_cache_is_refused_before_anything_is_sent(pool2):
     with pytest.raises(RankFailure, match="32 tokens do not fit a cache for 24"):
         pool2.run(served, 1, 25)
+
+
+def split_half(rank):
+    """Split the half that this rank is of; both halves do so at once."""
+    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    apart = split_ranks(halves[rank.rank // 2], 1)
+    return dist.get_process_group_ranks(apart.tp_group)
+
+
+def test_a_part_of_the_world_is_split_into_its_own_ranks(pool4):
+    assert pool4.run(split_half) == [[0], [1], [2], [3]]

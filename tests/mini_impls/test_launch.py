@@ -240,6 +240,9 @@ def test_a_rank_that_failed_as_well_is_shown_where_its_own_code_stood(tmp_path):
     stopped, waited, *_ = failures.explain(tmp_path, 4, {}, [3]).said.splitlines()
     assert stopped == "rank 3 failed first: a signal stopped it"
     assert waited.startswith("rank 0 waited for it: ")
+    # One that was stopped behind its own failure is not held by the signal.
+    failed = failures.explain(tmp_path, 3, {}, [0, 1])
+    assert failed.missing == {2} and "a signal stopped" not in failed.said
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,13 @@ from ranks import RankPool
 
 from mini_impls.demos import layout as demo
 from mini_impls.demos.layout_traffic import get_layout_traffic
-from mini_impls.layout_gpt import LayoutEmbedding, positions_of
+from mini_impls.layout_gpt import (
+    LayoutEmbedding,
+    all_reduce,
+    move,
+    positions_of,
+    stay,
+)
 from mini_impls.layout_stages import (
     ORDER,
     LayoutConfig,
@@ -353,3 +359,16 @@ def test_what_is_frozen_stays(before_it_is_cut):
     )
     trainer.step(make_batch(config, step=0, batch_size=2))
     assert torch.equal(weight, before)  # nor does AdamW decay it
+
+
+def move_beside_another(rank):
+    # `add` hands one and the same gradient to both of its inputs.
+    x, beside = (torch.ones(3, requires_grad=True) for _ in range(2))
+    (move(x, stay, all_reduce, rank.group) + beside * 1.0).backward(torch.ones(3))
+    return x.grad, beside.grad
+
+
+def test_a_gradient_that_others_read_is_not_summed_in_place(pool):
+    for of_x, beside in pool.run(move_beside_another):
+        assert torch.equal(of_x, torch.full((3,), float(pool.world_size)))
+        assert torch.equal(beside, torch.ones(3))

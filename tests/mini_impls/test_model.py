@@ -1,5 +1,7 @@
 """The model and its task."""
 
+import math
+
 import pytest
 import torch
 
@@ -99,6 +101,16 @@ def test_the_difference_from_a_reference_is_the_largest():
     assert run.difference(params.items()) == 0.0
     params["final_layernorm.bias"][0] -= 1.0
     assert run.difference(params.items()) == pytest.approx(1.0)
+    params["final_layernorm.bias"].fill_(math.nan)
+    assert math.isnan(run.difference(params.items()))
+
+
+def test_what_adds_to_the_residual_begins_smaller_by_the_root_of_their_number():
+    model = build_model(GPTConfig(hidden_size=256, num_layers=8))
+    for layer in model.layers:
+        for one in (layer.self_attention.linear_proj, layer.mlp.linear_fc2):
+            assert one.weight.std().item() == pytest.approx(0.02 / 4, rel=0.05)
+        assert layer.mlp.linear_fc1.weight.std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_chunks_give_the_mean_of_the_gradients_of_the_parts():

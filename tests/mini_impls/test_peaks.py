@@ -9,9 +9,9 @@ from importlib import import_module
 import pytest
 
 from mini_impls.model import GPTConfig
-from mini_impls.recorder import MOST_STEPS, Recorder
+from mini_impls.recorder import MOST_STEPS, RankTrace, Recorder
 from mini_impls.run_memory import live_bytes
-from mini_impls.run_metrics import summarize
+from mini_impls.run_metrics import RecordedRank, summarize
 
 pytestmark = pytest.mark.sampled
 
@@ -137,3 +137,10 @@ def memory(at, start, size, total=0, device=0):
 )
 def test_bytes_that_live_are_counted_by_where_they_lie(events, live):
     assert [size for _, size in live_bytes(events)] == live
+
+
+def test_a_step_that_only_frees_has_its_peak_where_it_begins():
+    recorded = RecordedRank(RankTrace(0, [], 0, 1, {}, {}, 1.0))
+    recorded.live = [(0.0, 100), (5.0, 50)]
+    assert recorded.peak_bytes((1.0, 10.0)) == 100
+    assert recorded.peak_bytes((5.0, 10.0)) == 50

@@ -20,7 +20,11 @@ from mini_impls.pipeline import (
     custom_backward,
     deallocate_output_tensor,
 )
-from mini_impls.pipeline_stages import PipelineStage, split_model
+from mini_impls.pipeline_stages import (
+    PipelineStage,
+    find_first_trained,
+    split_model,
+)
 from mini_impls.schedules import Step, get_orders
 from mini_impls.timeline import Transfer, add_send_recv, get_peak_in_flight
 from mini_impls.traffic import CollectiveCounter
@@ -260,6 +264,15 @@ def test_no_gradient_goes_to_stages_that_are_frozen(
     assert sends == sum(counts.get("recv", 0) for *_, counts in answers)
     # The weight that is tied is the embedding's, which is frozen: no sum of gradients.
     assert not any("all_reduce" in counts for *_, counts in answers)
+
+
+def test_an_embedding_below_frozen_layers_is_trained():
+    gpt = model.build_model(CONFIG)
+    assert find_first_trained(gpt, 2) == 0
+    gpt.layers.requires_grad_(False)
+    assert find_first_trained(gpt, 2) == 0
+    gpt.embedding.requires_grad_(False)
+    assert find_first_trained(gpt, 2) == 1
 
 
 # --- what is sent, what is held ---

@@ -370,6 +370,13 @@ def test_a_comparison_is_a_distance_whatever_the_floats(a, b):
     )
 
 
+def test_the_distance_is_of_the_mean_of_both():
+    from mini_impls.recover_step import compare_floats
+
+    assert compare_floats(1.0, 0.5) == pytest.approx(2 / 3)
+    assert compare_floats(1.0, 0.0) == 2.0
+
+
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_one_turned_bit_of_a_number_is_another_result(value):
     from mini_impls.recover_step import compare_floats

@@ -1,5 +1,6 @@
 """What becomes of ranks and their launcher when a signal ends one of them."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from ranks import GONE_S
+
+from mini_impls.supervise import _Watched
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,3 +162,20 @@ def test_timeout_is_for_collectives_and_not_for_a_rank_that_starts_late(tmp_path
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "[rank 0] is there\n[rank 1] is there\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_rank_that_goes_on_again_is_stopped_no_more(tmp_path):
+    rank = multiprocessing.Process(target=time.sleep, args=(60,))
+    rank.start()
+    watched = _Watched({0: rank}, tmp_path, 60.0)
+    try:
+        for signum, ranks in ((signal.SIGSTOP, {0}), (signal.SIGCONT, set())):
+            os.kill(rank.pid, signum)
+            deadline = time.monotonic() + GONE_S
+            while set(watched.stopped()) != ranks:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+    finally:
+        rank.kill()
+        rank.join()
