@@ -64,7 +64,7 @@ class FlatParamHandle:
         for info in infos:
             del info.module._parameters[info.attribute]
         self._saved_grad_shard: Tensor | None = None
-        self._handed: Tensor | None = None  # a shard that is the optimizer's now
+        self._has_sharded_grad = False
         self._all_gather: dist.Work | None = None
         self.is_unsharded = False
         self.reshard()
@@ -132,15 +132,16 @@ class FlatParamHandle:
         number both are as long.
         """
         grad = self.flat_param.grad
-        if grad is None:
-            return
-        if grad is self._handed or len(grad) != self.unpadded_size:
+        is_shard = self._has_sharded_grad
+        self._has_sharded_grad = False
+        if grad is not None and (is_shard or len(grad) != self.unpadded_size):
             self._saved_grad_shard, self.flat_param.grad = grad, None
 
     def prepare_gradient_for_optim(self) -> None:
         """Hand the shard's gradient to the optimizer."""
         if self._saved_grad_shard is not None:
-            self.flat_param.grad = self._handed = self._saved_grad_shard
+            self.flat_param.grad = self._saved_grad_shard
+            self._has_sharded_grad = True
             self._saved_grad_shard = None
 
     # --- 4. outside of a step ---

@@ -362,7 +362,7 @@ def test_what_is_frozen_stays(before_it_is_cut):
 
 
 def move_beside_another(rank):
-    # `add` hands one and the same gradient to both; what was made last is first to go on.
+    # `add` hands one gradient to both; what was made last is the first to go on.
     x, beside = (torch.ones(3, requires_grad=True) for _ in range(2))
     waits = beside * 1.0
     (move(x, stay, all_reduce, rank.group) + waits).backward(torch.ones(3))
