@@ -64,7 +64,6 @@ class FlatParamHandle:
         for info in infos:
             del info.module._parameters[info.attribute]
         self._saved_grad_shard: Tensor | None = None
-        self._has_sharded_grad = False
         self._all_gather: dist.Work | None = None
         self.is_unsharded = False
         self.reshard()
@@ -128,20 +127,16 @@ class FlatParamHandle:
     def prepare_gradient_for_backward(self) -> None:
         """Put what earlier microbatches have sent by: it has the size of a shard.
 
-        What `no_sync` has kept is whole, and autograd adds to it where it is. Of one
-        number both are as long.
+        What `no_sync` has kept is whole, and autograd adds to it where it is.
         """
         grad = self.flat_param.grad
-        is_shard = self._has_sharded_grad
-        self._has_sharded_grad = False
-        if grad is not None and (is_shard or len(grad) != self.unpadded_size):
+        if grad is not None and len(grad) != self.unpadded_size:
             self._saved_grad_shard, self.flat_param.grad = grad, None
 
     def prepare_gradient_for_optim(self) -> None:
         """Hand the shard's gradient to the optimizer."""
         if self._saved_grad_shard is not None:
             self.flat_param.grad = self._saved_grad_shard
-            self._has_sharded_grad = True
             self._saved_grad_shard = None
 
     # --- 4. outside of a step ---

@@ -166,12 +166,11 @@ def compare(
 
 @contextmanager
 def _clearing(folder: str) -> Iterator[None]:
-    """Let whoever is told to end clear up first; ranks keep temporary files in there.
+    """Let whoever is told to end clear up; forked ranks keep temporary files in there.
 
     Under torchrun a rank is ended as torch would end it: it may wait in a collective.
     """
-    before = tempfile.tempdir, os.environ.get("TMPDIR")
-    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    before, tempfile.tempdir = tempfile.tempdir, folder
     try:
         if launch.is_under_torchrun():
             yield
@@ -180,10 +179,7 @@ def _clearing(folder: str) -> Iterator[None]:
                 nothing_is_started()
                 yield
     finally:
-        tempfile.tempdir = before[0]
-        os.environ.pop("TMPDIR")
-        if before[1] is not None:
-            os.environ["TMPDIR"] = before[1]
+        tempfile.tempdir = before
 
 
 def watch_and_gather(rank: launch.Rank, *args: Any) -> list[Clocked] | None:

@@ -203,20 +203,6 @@ def accumulate(rank):
     return state.full_parameters(), before, after
 
 
-def add_up_one_number(rank):
-    model = nn.Sequential(nn.Linear(1, 1, bias=False))
-    nn.init.ones_(model[0].weight)
-    fully_shard_flat(model, rank.group, modules=["0"])
-    for number in (1.0, 2.0):  # each is sent
-        model(torch.full((3, 1), number * (rank.rank + 1))).sum().backward()
-    return [param.grad for param in model.parameters()]
-
-
-def test_a_shard_as_long_as_the_whole_adds_up_too(pool2):
-    (first,), _ = pool2.run(add_up_one_number)
-    assert first.tolist() == [3 * (1 + 2) * (1 + 2) / 2]
-
-
 def test_microbatches_add_up_and_evaluation_between_changes_nothing(pool2):
     model = build_model(CONFIG)
     batch = make_batch(CONFIG, step=0, batch_size=8)
