@@ -18,17 +18,33 @@ from readerkit.anchors.tokens import Tokens, compile_tokens
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.git_names import TreePath
-from readerkit.model.text_bytes import is_binary, without_mark
 
 MAX_BYTES = 2_000_000
 MAX_LINE_BYTES = 200_000
 """A tree costs about 200 times its source: one line of 5 MB takes nearly 1 GB. Columns
 of a long line are counted anew at each step: one of 1 MB takes minutes to search."""
 
+_BINARY_BYTES = 8_000
+"""A zero byte among the first of them makes a file binary, as git sees it."""
+_BOM = b"\xef\xbb\xbf"
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 _ENDS = (";", ",", ":")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 """What text of two bytes a letter begins with: no grammar reads it."""
+
+
+def is_binary(data: bytes) -> bool:
+    """Tell whether bytes are no text that is read, as git tells it."""
+    return b"\0" in data[:_BINARY_BYTES]
+
+
+def without_mark(data: bytes) -> bytes:
+    r"""Return text without the byte order mark before it, which moves no line.
+
+    >>> without_mark(b"\xef\xbb\xbfimport torch")
+    b'import torch'
+    """
+    return data.removeprefix(_BOM)
 
 
 class SourceFile:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from readerkit.anchors.drift.verdict import Carried
+from readerkit.anchors.source import is_binary, without_mark
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import parse_lines, parse_path
-from readerkit.model.text_bytes import is_binary, without_mark
 
 MAX_ROW_BYTES = 100_000
 _EXPECTED = '{"id": ..., "path": "a/file.py", "start": 1, "end": 2}'

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from readerkit.model.text_bytes import is_binary, without_mark
+from readerkit.anchors.source import is_binary, without_mark
 
 _LONG = 20_000
 """A line of so many bytes is data: it is compared as a whole and never taken apart."""

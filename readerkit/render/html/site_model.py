@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from readerkit.anchors import SourceFile, Span
 from readerkit.anchors.highlight import stretches
+from readerkit.anchors.source import is_binary
 from readerkit.anchors.xref.colours import Colours
 from readerkit.anchors.xref.links import File, Link, Links, Target, rivals
 from readerkit.anchors.xref.names import Extent, Names, collect_names, said_words
@@ -19,7 +20,6 @@ from readerkit.evidence.played import Played
 from readerkit.evidence.relevance import Evidence, Files
 from readerkit.model.git_names import TreePath
 from readerkit.model.language import Told
-from readerkit.model.text_bytes import is_binary
 from readerkit.render.html.code import Drawn, draw, draw_plain
 from readerkit.render.html.notes import NoteView
 from readerkit.render.html.quiz_page import TopicQuestions
