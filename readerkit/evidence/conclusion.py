@@ -17,7 +17,6 @@ from readerkit.evidence.record import (
     distance_line,
 )
 from readerkit.model.language import Say, english
-from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import format_number
 
 Kind = Literal["identical", "explained", "trap", "unexplained"]
@@ -132,7 +131,7 @@ def parameters_apart(record: Record) -> float:
     if not found:
         raise ReaderkitError(
             f"the record of {record.comparison}: got no line '{_END}', expected one: "
-            f"make it again: {typed('compare', record.comparison)}"
+            f"make it again: {record.command}"
         )
     return found[0]
 

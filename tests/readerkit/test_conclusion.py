@@ -186,5 +186,5 @@ def test_a_record_that_says_no_distance_is_refused_and_not_taken_for_equal():
     [line] = [each for each in record.verdicts if each.what == end]
     assert Conclusion.of(record).apart == line.difference
     others = tuple(each for each in record.verdicts if each.what != end)
-    with pytest.raises(ReaderkitError, match="readerkit compare ddp_torch"):
+    with pytest.raises(ReaderkitError, match="readerkit compare ddp --upstream torch"):
         Conclusion.of(replace(record, verdicts=others))
