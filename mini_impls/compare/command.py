@@ -25,7 +25,7 @@ from mini_impls.recorder import RankTrace
 from mini_impls.run_table import table
 from mini_impls.run_trace import check_target, drawn, write
 from readerkit.app.folders import is_own
-from readerkit.app.interface_words import say_of_records
+from readerkit.app.interface_translation import say_of_records
 from readerkit.app.library import open_library
 from readerkit.app.records import record_path, records_folder
 from readerkit.content.book import Book

@@ -12,13 +12,13 @@ from mini_impls.demos.formulas import get_pipeline_traffic
 from mini_impls.launch import Rank
 from mini_impls.model import GPTConfig
 from mini_impls.recorder import MOST_STEPS, Expected, Predicted, Rates
+from readerkit.estimate.bubble import bubble_fraction
 from readerkit.estimate.collectives import collective_bytes
 from readerkit.estimate.flops import step_flops
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.measured_step import MeasuredRates, measured_step
 from readerkit.estimate.memory import RankMemory, rank_layer_bytes, rank_memory
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.pipeline import bubble_fraction
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import model_state_bytes, precision
 from readerkit.estimate.step_time import Assumptions

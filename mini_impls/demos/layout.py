@@ -26,7 +26,7 @@ from mini_impls.layout_train import LayoutTrainer
 from mini_impls.model import Batch, make_batch, train_one_process
 from mini_impls.recorder import Expected
 from mini_impls.traffic import CollectiveCounter
-from readerkit.estimate.pipeline import bubble_fraction
+from readerkit.estimate.bubble import bubble_fraction
 
 ROWS = 2
 """Sequences of a microbatch."""

@@ -23,7 +23,7 @@ from mini_impls.faults.show import (
 from mini_impls.faults.spanish import in_language
 from mini_impls.faults.symptoms import shown
 from mini_impls.limits import Options, check_timeout, complain
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import note_progress, open_library
 from readerkit.errors import ReaderkitError
 from readerkit.model.language import LANGUAGES, Say

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mini_impls.faults.fault import USUAL, Fault, PredictedSymptom
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.content.kind import Kind
 from readerkit.content.translations import Translation, stamp_of
 from readerkit.content.validation import read_document

@@ -21,8 +21,8 @@ from readerkit.quiz.history_messages import ListedQuestion
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.messages import QuestionLeftOut
 from readerkit.quiz.report import FREE_TEXT
+from readerkit.quiz.seeded_draw import SeededDraw
 from readerkit.quiz.session import Session
-from readerkit.quiz.variant import Draw
 from readerkit.wording.meant_name import choose_all
 from readerkit.wording.next_command import typed
 
@@ -232,7 +232,7 @@ def choose_questions(
     about as many of them as it can.
     """
     allowed = set(bank.questions if among is None else among)
-    draw = Draw(bank.rules.version, "the choice of questions", seed)
+    draw = SeededDraw(bank.rules.version, "the choice of questions", seed)
     piles: dict[str, list[str]] = {}
     for name in draw.shuffled(sorted(allowed & set(bank.questions))):
         piles.setdefault(bank.questions[name].objective, []).append(name)

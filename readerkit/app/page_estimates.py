@@ -8,7 +8,7 @@ from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
 from readerkit.app.catalog_list import list_catalog, list_prices
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.page_more import more
 from readerkit.app.page_script import known_names
 from readerkit.app.page_worked import (
@@ -20,12 +20,12 @@ from readerkit.app.page_worked import (
     trained,
 )
 from readerkit.app.published_runs import compared_runs
+from readerkit.estimate.bubble import CHUNKED, SOURCES, Pipeline
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collective_estimate import estimate_collective
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.pipeline import CHUNKED, SOURCES, Pipeline
 from readerkit.estimate.plan import Ranked, name_axes
 from readerkit.estimate.plan import plan as make_plan
 from readerkit.estimate.plan_cuts import PlanRequest

@@ -9,7 +9,7 @@ from typing import Any
 
 from readerkit.app.catalog import rows
 from readerkit.app.folders import PACKAGE, cache_folder
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.kept import keep, read_kept
 from readerkit.estimate.instrument import Shipped
 from readerkit.model.freshness import digest

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from readerkit.app.chapter_functions import chapter_functions
 from readerkit.app.folders import read_at_most, shipped_book
-from readerkit.app.interface_words import read_search_words, say_of_estimates
+from readerkit.app.interface_translation import read_search_words, say_of_estimates
 from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library

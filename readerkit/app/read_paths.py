@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from readerkit.app.folders import read_at_most
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.content.kind import Entry
 from readerkit.content.reading_order import Route, routes, tour_route

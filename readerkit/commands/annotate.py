@@ -163,7 +163,7 @@ def _refuse_mixed(*, check: bool, strict: bool, update: bool, of_some: bool) -> 
 def _show_tour(
     library: Library, tour: str, lang: str | None, *, as_json: bool, pager: bool
 ) -> None:
-    from readerkit.app.interface_words import known_language
+    from readerkit.app.interface_translation import known_language
     from readerkit.terminal.tour import show_tour
 
     language = known_language(lang, library)
@@ -182,7 +182,7 @@ def _show(
     claims: bool,
 ) -> None:
     """Show one note, what proves the sentences of an entry, or a list of notes."""
-    from readerkit.app.interface_words import known_language
+    from readerkit.app.interface_translation import known_language
 
     language, group = known_language(lang, library), None
     how = {"as_json": as_json, "pager": pager}
@@ -306,7 +306,7 @@ def _show_one(
 
     written = annotation = _find(library, upstream, note_id)
     if language != "en":
-        from readerkit.app.interface_words import say_in
+        from readerkit.app.interface_translation import say_in
 
         say = say_in(language)
         translated = library.book.translated(annotation, language)

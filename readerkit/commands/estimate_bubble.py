@@ -16,7 +16,7 @@ from readerkit.terminal.as_json import print_json
 from readerkit.wording.grid_blocks import fitting_grid
 
 if TYPE_CHECKING:
-    from readerkit.estimate.pipeline import Pipeline
+    from readerkit.estimate.bubble import Pipeline
 
 _NOT_SPLIT = frozenset(
     ("stages", "microbatches", "virtual_stages", "schedule", "forward", "backward")
@@ -66,8 +66,8 @@ def bubble(
         readerkit estimate bubble -p 4 -m 8 -v 2 --schedule zb-interleaved --lang es
         readerkit estimate bubble -p 4 -m 8 --schedule zb-h1 --svg ~/zb.svg
     """
+    from readerkit.estimate.bubble import Pipeline
     from readerkit.estimate.bubble_estimate import estimate_bubble
-    from readerkit.estimate.pipeline import Pipeline
 
     if schedule is None:
         schedule = "interleaved" if virtual_stages > 1 else "1f1b"
@@ -102,7 +102,7 @@ def bubble(
 def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:
     """Return every schedule of these sizes on equal work, and what is left out."""
     from readerkit.errors import EstimateError
-    from readerkit.estimate.pipeline import CHUNKED, SOURCES, Pipeline
+    from readerkit.estimate.bubble import CHUNKED, SOURCES, Pipeline
     from readerkit.estimate.zero_bubble import ORDERS
 
     found, left_out = [], list[str]()

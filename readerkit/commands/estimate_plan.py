@@ -149,7 +149,7 @@ def plan(as_json: bool, **given: Any) -> None:
 
 def _tried(given: dict[str, Any]) -> dict[str, Any]:
     """Return what the options name to be tried, each once and in their order."""
-    from readerkit.estimate.pipeline import SOURCES
+    from readerkit.estimate.bubble import SOURCES
     from readerkit.estimate.states import OFFLOAD
 
     every = {"schedule": tuple(SOURCES), "offload": tuple(OFFLOAD), "etp": None}

@@ -118,7 +118,7 @@ def export(
 
 
 def _say(asked: _Leaving) -> Say:
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
 
     return say_in(asked.language)
 

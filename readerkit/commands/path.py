@@ -46,7 +46,7 @@ def path(
         readerkit path failure
         readerkit path silent-hang 1
     """
-    from readerkit.app.interface_words import known_language
+    from readerkit.app.interface_translation import known_language
     from readerkit.app.library import open_library
     from readerkit.app.read_paths import read_paths
     from readerkit.errors import ReaderkitError

@@ -58,7 +58,7 @@ def prove(
     """
     import importlib.util
 
-    from readerkit.app.interface_words import known_language
+    from readerkit.app.interface_translation import known_language
     from readerkit.app.library import open_library
     from readerkit.errors import ReaderkitError
     from readerkit.terminal.prove import (

@@ -131,7 +131,7 @@ def _bank(
     from readerkit.app import quiz_packages as packages
     from readerkit.app.begin_quiz import WantedQuiz, matching
     from readerkit.app.cited_lines import SourceLines
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
     from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
     from readerkit.errors import ReaderkitError
     from readerkit.model.language import said

@@ -125,7 +125,7 @@ def rebuild(
 
 
 def _list(exercises: Sequence[Exercise], lang: str, *, as_json: bool) -> None:
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
     from readerkit.app.rebuilding import read_state
 
     say = say_in(lang)
@@ -170,7 +170,7 @@ def _show_solution(section: Section) -> None:
 
 
 def _say_hint(exercise: Exercise, lang: str) -> None:
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
     from readerkit.app.rebuilding import note_state, read_state
 
     say = say_in(lang)
@@ -185,7 +185,7 @@ def _say_hint(exercise: Exercise, lang: str) -> None:
 
 
 def _begin(section: Section, path: Path, timeout: float, lang: str) -> None:
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
 
     exercise, say = section.exercise, say_in(lang)
     tell(f"{exercise.mini} {exercise.name}: {exercise.title}\n\n{exercise.asks}\n")
@@ -234,7 +234,7 @@ def _graded(
     counts: bool = True,
 ) -> bool:
     """Grade a copy and tell each check; keep what came of it where it counts."""
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
     from readerkit.app.rebuilding import note_state, read_state
 
     exercise, say = section.exercise, say_in(lang)

@@ -66,7 +66,7 @@ def spoken() -> tuple[Say, Say]:
     language = click.get_current_context().meta[_LANGUAGE]
     if language == LANGUAGES[0]:
         return english, english
-    from readerkit.app.interface_words import say_in, say_of_estimates
+    from readerkit.app.interface_translation import say_in, say_of_estimates
 
     return say_in(language), say_of_estimates(language)
 

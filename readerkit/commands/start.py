@@ -62,7 +62,7 @@ def start(lang: str | None, book: Path | None) -> None:
         readerkit start
         readerkit start --lang es
     """
-    from readerkit.app.interface_words import known_language, say_in
+    from readerkit.app.interface_translation import known_language, say_in
     from readerkit.app.library import open_library
     from readerkit.app.read_paths import FIRST_STOP
     from readerkit.content.resolved_notes import resolve_notes
@@ -106,7 +106,7 @@ def start(lang: str | None, book: Path | None) -> None:
 
 def _where_to_go(library: Library, language: str) -> str:
     """Return the next commands to type, in this book."""
-    from readerkit.app.interface_words import say_in
+    from readerkit.app.interface_translation import say_in
     from readerkit.app.quiz_banks import QuizBanks
 
     if NEXT_STOP in library.book.annotations:

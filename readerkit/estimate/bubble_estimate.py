@@ -1,9 +1,9 @@
-"""The bubble of a pipeline and what its ranks hold, as an estimate."""
+"""The bubble of a pipeline and what its ranks hold, as the rows of an estimate."""
 
 from __future__ import annotations
 
+from readerkit.estimate.bubble import SOURCES, Pipeline
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.pipeline import SOURCES, Pipeline
 from readerkit.model.language import Told
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _WORDS = {
     "activations": "activation_bytes_per_layer kv_cache_bytes",
+    "bubble": "bubble_fraction bubble_ratio_to_ideal bubble_time peak_in_flight",
     "collectives": "algorithm_bandwidth all_to_all_bytes bus_bandwidth bus_factor "
     "collective_bytes collective_seconds naive_all_reduce_bytes ring_all_gather_bytes "
     "ring_all_reduce_bytes ring_reduce_scatter_bytes ring_steps tree_all_reduce_bytes "
@@ -26,7 +27,6 @@ _WORDS = {
     "overlap": "communication_overhead communication_share exposed_seconds "
     "overlap_speedup step_seconds",
     "parameters": "gpt_parameters narayanan_parameters transformer_parameters",
-    "pipeline": "bubble_fraction bubble_ratio_to_ideal bubble_time peak_in_flight",
     "shape": "padded_vocab",
     "states": "bytes_per_param fsdp_unsharded_bytes model_state_bytes "
     "zero_bytes_per_param zero_max_params",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from readerkit.errors import ReaderkitError
+from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.item import Estimate
@@ -18,7 +19,6 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import check_nodes
 from readerkit.estimate.memory_estimates import HELD, estimate_training
 from readerkit.estimate.parameters_estimate import estimate_parameters
-from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape, fit_sequence
 from readerkit.estimate.step_estimate import estimate_step

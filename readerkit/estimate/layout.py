@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
+from readerkit.estimate.bubble import STAGES_OF_RANK, Pipeline, check_schedule
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
-from readerkit.estimate.pipeline import STAGES_OF_RANK, Pipeline, check_schedule
 from readerkit.estimate.quantity import Number, divide, named_sizes
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import OFFLOAD, STAGES

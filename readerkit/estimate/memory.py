@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from readerkit.estimate.activations import LayerKind, layer_bytes
+from readerkit.estimate.bubble import Flight, Pipeline
 from readerkit.estimate.layout import Layout, stage_layers
 from readerkit.estimate.parameters import (
     Weights,
@@ -18,7 +19,6 @@ from readerkit.estimate.parameters import (
     head_parameters,
     layer_parameters,
 )
-from readerkit.estimate.pipeline import Flight, Pipeline
 from readerkit.estimate.quantity import Number, divide, named
 from readerkit.estimate.shape import NamedShape, Shape, cache_plain
 from readerkit.estimate.states import OFFLOAD, Precision

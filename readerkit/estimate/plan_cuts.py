@@ -10,10 +10,10 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import Pipeline, check_schedule
 from readerkit.estimate.checks import check_choice, check_count
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.pipeline import Pipeline, check_schedule
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape

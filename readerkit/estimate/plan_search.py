@@ -14,10 +14,10 @@ from operator import add
 from typing import NamedTuple
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import Flight, Pipeline
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import telling_ranks
-from readerkit.estimate.pipeline import Flight, Pipeline
 from readerkit.estimate.plan_cuts import (
     PlanRequest,
     PlanVariant,

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from readerkit.errors import EstimateError
+from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.checks import check_amount, check_fraction
 from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
@@ -17,7 +18,6 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, offload_seconds
 from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
 from readerkit.estimate.offload import offload_traffic
-from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.recompute import layers_again, module_flops, modules_again
 from readerkit.estimate.shape import Shape

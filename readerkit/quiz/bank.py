@@ -25,7 +25,8 @@ from readerkit.model.language import InBoth
 from readerkit.quiz.kinds import Question
 from readerkit.quiz.kinds.question import MARK
 from readerkit.quiz.lock import QuizLock, ResolvedPlace
-from readerkit.quiz.variant import Draw, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import Scene, Variant
 
 BANK_FILE = "bank.yaml"
 
@@ -98,10 +99,10 @@ class Bank:
 
     def scene(
         self, question: str, seed: int, figures: Mapping[str, Number] | None = None
-    ) -> tuple[Scene, Draw]:
+    ) -> tuple[Scene, SeededDraw]:
         """Return what a variant is made from: its numbers, and what is drawn next."""
         written = self.questions[question]
-        draw = Draw(self.rules.version, question, seed)
+        draw = SeededDraw(self.rules.version, question, seed)
         values: dict[str, Number] = {}
         for name, parameter in written.parameters.items():
             values[name] = parameter.value(draw, values, self.functions, figures)

@@ -14,7 +14,7 @@ from readerkit.anchors import Span
 from readerkit.anchors.xref.links import File, Link, Target
 from readerkit.anchors.xref.names import Names
 from readerkit.app import page_script
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
 from readerkit.app.pages import draw_diagram, read_writing

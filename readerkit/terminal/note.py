@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import click
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.app.records import lit_in, read_records
 from readerkit.content.mirrors import Mirror

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Any
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.app.mini_names import ALIASES, SAYS
 from readerkit.content.annotations import TEXT_FIELDS, Annotation

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.terminal.processes import lent_terminal
 from readerkit.wording.fold import fold
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.model.language import Told, said
 from readerkit.render.terminal_safe import visible
 from readerkit.terminal.pager import show_paged

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.content.reading_order import Route
 from readerkit.content.resolved_notes import resolve_notes

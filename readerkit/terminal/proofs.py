@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from readerkit.app.ground import open_ground
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.claims.check_wording import say_check
 from readerkit.claims.ground import Ground

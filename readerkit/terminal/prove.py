@@ -15,7 +15,7 @@ import click
 
 from readerkit.app.check_claims import entries_of
 from readerkit.app.experiments import Laboratory, Ran, open_laboratory, read_experiment
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.claims.experiment import say_figures, unlike
 from readerkit.claims.proof import Sentence, sentences

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.quiz_banks import kept
 from readerkit.model.language import said
 from readerkit.quiz.session import Session

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from readerkit.app.export_notes import notes_of
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.content.tours import Tour
 from readerkit.errors import ReaderkitError

@@ -9,7 +9,7 @@ from itertools import islice, product
 import pytest
 
 from readerkit.app.folders import shipped_book
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.page_questions import read_banks, variants_of
 from readerkit.model.language import said
 from readerkit.quiz.page_key import PageKey

@@ -25,7 +25,7 @@ from readerkit.quiz.prompts import (
     ShortPrompt,
     SketchPrompt,
 )
-from readerkit.quiz.variant import Draw
+from readerkit.quiz.seeded_draw import SeededDraw
 
 Weight = Callable[[str, Labelled, Sequence[Labelled]], float]
 """How much a prompt and the other texts make it take this one."""
@@ -67,7 +67,7 @@ def ranked(weight: Weight, prompt: str, texts: Sequence[Labelled]) -> list[Label
     return sorted(texts, key=lambda one: -weight(prompt, one, texts))
 
 
-def answers(asked: Prompt, lines: Sequence[str], draw: Draw) -> dict[str, str]:
+def answers(asked: Prompt, lines: Sequence[str], draw: SeededDraw) -> dict[str, str]:
     """Return what each way answers; ``lines`` are those among which one is asked for.
 
     ``at random`` is among them: what somebody answers who does not even look.
@@ -109,7 +109,7 @@ def answers(asked: Prompt, lines: Sequence[str], draw: Draw) -> dict[str, str]:
     return found
 
 
-def _choices(asked: ChoicePrompt, draw: Draw) -> dict[str, str]:
+def _choices(asked: ChoicePrompt, draw: SeededDraw) -> dict[str, str]:
     count = max(2, len(asked.options) // 2) if asked.several else 1
     found = {
         name: " ".join(
@@ -124,7 +124,7 @@ def _choices(asked: ChoicePrompt, draw: Draw) -> dict[str, str]:
     return found
 
 
-def _matches(asked: MatchPrompt, draw: Draw) -> dict[str, str]:
+def _matches(asked: MatchPrompt, draw: SeededDraw) -> dict[str, str]:
     def paired(lefts: Iterable[Labelled], rights: Iterable[Labelled]) -> str:
         pairs = zip(lefts, rights, strict=False)
         return " ".join(f"{left.label}{right.label}" for left, right in pairs)
@@ -144,7 +144,9 @@ def _matches(asked: MatchPrompt, draw: Draw) -> dict[str, str]:
     return found
 
 
-def _lines(asked: LocatePrompt, lines: Sequence[str], draw: Draw) -> dict[str, str]:
+def _lines(
+    asked: LocatePrompt, lines: Sequence[str], draw: SeededDraw
+) -> dict[str, str]:
     first = asked.search.first
     texts = Labelled.each(range(first, first + len(lines)), lines)
     texts = tuple(each for each in texts if words(each.text))
@@ -157,7 +159,7 @@ def _lines(asked: LocatePrompt, lines: Sequence[str], draw: Draw) -> dict[str, s
     return found
 
 
-def _cells(asked: SketchPrompt, draw: Draw) -> dict[str, str]:
+def _cells(asked: SketchPrompt, draw: SeededDraw) -> dict[str, str]:
     numbers = [each.replace(",", "") for each in NUMBER.findall(asked.prompt)] or ["1"]
     ranks = ",".join(map(str, range(asked.ranks)))
     halves = f"{ranks[: len(ranks) // 2]}|{ranks[len(ranks) // 2 + 1 :]}"
@@ -176,7 +178,7 @@ def _cells(asked: SketchPrompt, draw: Draw) -> dict[str, str]:
     return found
 
 
-def _rows(asked: PredictPrompt, draw: Draw) -> dict[str, str]:
+def _rows(asked: PredictPrompt, draw: SeededDraw) -> dict[str, str]:
     length = asked.length
     assert isinstance(length, int)
     if asked.words:

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.kinds import Question
 from readerkit.quiz.prompts import LocatePrompt, SinglePrompt
-from readerkit.quiz.variant import AnswerError, Draw, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Variant
 from tests.content import form_reader
 from tests.content.test_quizzes import bank, lines
 
@@ -35,7 +36,7 @@ ENOUGH = 9
 Plant = Callable[[Any, Variant], Question]
 
 
-def credits(asked: Variant, draw: Draw) -> dict[str, float]:
+def credits(asked: Variant, draw: SeededDraw) -> dict[str, float]:
     """Return what each way of form earns."""
     prompt = asked.prompt
     shown = lines(prompt.search) if isinstance(prompt, LocatePrompt) else []
@@ -54,7 +55,7 @@ def earned(whole: Bank, names: Iterable[str]) -> dict[str, dict[str, float]]:
     for name in names:
         sums: dict[str, float] = defaultdict(float)
         for seed in SEEDS:
-            drawn = credits(whole.variant(name, seed), Draw(0, name, seed))
+            drawn = credits(whole.variant(name, seed), SeededDraw(0, name, seed))
             for way, credit in drawn.items():
                 sums[way] += credit / len(SEEDS)
         found[name] = dict(sums)
@@ -110,7 +111,7 @@ def test_form_fails_every_exam():
     assert sum(program.values()) - sum(blind.values()) <= 0.08 * len(program)
     names, count = list(program), bank().rules.exam.count
     for seed in range(500):
-        asked = Draw(0, "exam", seed).shuffled(names)[:count]
+        asked = SeededDraw(0, "exam", seed).shuffled(names)[:count]
         assert (
             sum(program[name] for name in asked) / count < bank().rules.pass_mark - 0.2
         )

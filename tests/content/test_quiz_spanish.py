@@ -7,7 +7,7 @@ import pytest
 from msgspec import json
 from msgspec.structs import replace
 
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.content.translations import (
     TranslatedBank,

@@ -54,7 +54,7 @@ from mini_impls.zero_bubble_plan import (
     get_orders,
     get_split_bubble,
 )
-from readerkit.estimate.pipeline import Pipeline
+from readerkit.estimate.bubble import Pipeline
 
 pytestmark = pytest.mark.sampled
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.errors import ReaderkitError
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import (

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from mini_impls.demos.lab import environment
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.library import open_library
 from readerkit.app.records import find_stale, read_records
 from readerkit.content.resolved_notes import lock_differences

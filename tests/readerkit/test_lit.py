@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.anchors import Span
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.content.kind import Place
 from readerkit.content.mirrors import Mirror, MirroredEvent, MirrorSection
 from readerkit.evidence.executed_lines import (

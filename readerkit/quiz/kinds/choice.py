@@ -20,7 +20,8 @@ from readerkit.quiz.kinds.question import (
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import Labelled, MultiplePrompt, SinglePrompt
 from readerkit.quiz.scoring import choice_credit
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 
 class Option(Refutation, frozen=True):
@@ -83,7 +84,7 @@ class Choice(Question, frozen=True):
         """Return options and reasons."""
         return [text for option in self.options for text in (option.text, option.why)]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedChoice:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedChoice:
         """Return the options in the variant's order."""
         labels = letters(len(self.options))
         shown = {}

@@ -13,7 +13,8 @@ from readerkit.model.language import Told, in_each, made_of
 from readerkit.quiz.kinds.question import Question, squeezed
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import FillPrompt
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 _GAP = "____"
 
@@ -59,7 +60,7 @@ class Fill(Question, frozen=True, tag="fill"):
             *(part for each in self.mistakes for part in (each.text, each.says)),
         ]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedFill:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedFill:
         """Return the gap with its numbers filled in."""
         accept = tuple(map(scene.text, self.accept))
         told = scene.solved(accept[0])

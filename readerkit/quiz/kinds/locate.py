@@ -14,7 +14,8 @@ from readerkit.quiz.kinds.question import PlaceRef, Question, Refutation, not_re
 from readerkit.quiz.lock import ResolvedPlace
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import CitedLines, LocatePrompt, SearchedLines
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 DEEDS: Mapping[Deed, str] = {
     "comment": "a comment, which runs nothing",
@@ -136,7 +137,7 @@ class Locate(Question, frozen=True, tag="locate"):
         shown = {"key": at, "within": self.within or around}
         return {**shown, **super().own_places()}
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedLine:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedLine:
         """Return the resolved lines."""
         key, around = scene.place("key"), scene.place("within")
         how = Told(

@@ -17,6 +17,7 @@ from readerkit.quiz.kinds.question import Parameter, Question, not_read
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
 from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
+from readerkit.quiz.seeded_draw import SeededDraw
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import (
     MEGA,
@@ -33,7 +34,6 @@ from readerkit.quiz.units import (
 )
 from readerkit.quiz.variant import (
     AnswerError,
-    Draw,
     Grade,
     Scene,
     Variant,
@@ -121,7 +121,7 @@ class Numeric(Question, frozen=True, tag="numeric"):
         """Return the remarks on mistakes."""
         return [wrong.says for wrong in self.misconceptions]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedNumber:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedNumber:
         """Return the computed key and the computed mistakes."""
         known = tuple(
             (

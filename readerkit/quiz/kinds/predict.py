@@ -36,9 +36,10 @@ from readerkit.quiz.observed_keys import (
 )
 from readerkit.quiz.prompts import PredictPrompt, ScheduleSizes
 from readerkit.quiz.scoring import share_above_constant
+from readerkit.quiz.seeded_draw import SeededDraw
 from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.units import find_unit
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 _STEP = re.compile(r"[a-z]\d+[a-z]?|\.")
 """A step of a schedule as it is compared: f0, b12a, or a dot where a rank waits."""
@@ -114,7 +115,7 @@ class Predict(Question, frozen=True, tag="predict", rename={"source": "from"}):
         """Return the wrong predictions."""
         return {f"mistake/{at}": each for at, each in enumerate(self.mistakes, 1)}
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedNumber | AskedWords:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedNumber | AskedWords:
         """Return a number or words to predict."""
         seen = observed(self.source, self.id, scene)
         told = [

@@ -31,7 +31,8 @@ from readerkit.model.base import (
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import Told, made_of
 from readerkit.quiz.messages import Remark
-from readerkit.quiz.variant import AnswerError, Draw, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Scene, Variant
 from readerkit.wording.next_command import typed
 
 _PARAMETER_KEYS = {"first": "from", "last": "to", "formula": "is"}
@@ -128,7 +129,7 @@ class Parameter(Model, frozen=True, rename=_PARAMETER_KEYS):
 
     def value(
         self,
-        draw: Draw,
+        draw: SeededDraw,
         known: Mapping[str, Number],
         functions: Functions,
         figures: Mapping[str, Number] | None = None,
@@ -280,7 +281,7 @@ class Question(Claimed, frozen=True, kw_only=True, tag_field="type"):
         """Return every text of its own part that may hold ``{formulas}``."""
         return []
 
-    def ask(self, scene: Scene, draw: Draw) -> Variant:
+    def ask(self, scene: Scene, draw: SeededDraw) -> Variant:
         """Return the question made concrete."""
         raise NotImplementedError
 

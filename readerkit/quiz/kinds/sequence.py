@@ -17,7 +17,8 @@ from readerkit.quiz.kinds.question import Question, Refutation, letters, not_rea
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import Labelled, MatchPrompt, OrderPrompt
 from readerkit.quiz.scoring import order_credit, share_above_constant
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 
 class Because(Refutation, frozen=True):
@@ -76,7 +77,7 @@ class Order(Question, frozen=True, tag="order"):
         """Return the items and the reasons."""
         return [*self.items, *(each.why for each in self.because)]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedOrder:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedOrder:
         """Return the items mixed, never in a right order."""
         mixed = draw.shuffled(range(len(self.items)))
         while tuple(mixed) in self.valid:
@@ -195,7 +196,7 @@ class Match(Question, frozen=True, tag="match"):
         reasons = [each.why for each in self.refutations().values()]
         return [*sides, *(each.text for each in self.spare), *reasons]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedMatch:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedMatch:
         """Return the left sides in order and the right sides mixed."""
         rights = [pair.right for pair in self.pairs]
         rights += [each.text for each in self.spare]

@@ -14,7 +14,8 @@ from readerkit.quiz.found_words import WordPattern, find, plain_words, quoted
 from readerkit.quiz.kinds.question import Question, joined
 from readerkit.quiz.messages import FoundPoint, Remark, TextFinding
 from readerkit.quiz.prompts import ShortPrompt
-from readerkit.quiz.variant import AnswerError, Draw, Grade, Scene, Variant
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 MARKS = "::"
 """Parts the marks of a short answer from its text: ``1 3 :: text``."""
@@ -65,7 +66,7 @@ class Short(Question, frozen=True, tag="short"):
         """Return the points and the model answer."""
         return [*(point.says for point in self.rubric), self.model]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedShort:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedShort:
         """Return the rubric with its numbers filled in."""
         count = len(self.rubric)
         how = Told("your own words; {count} points are looked for", count=count)

@@ -23,14 +23,8 @@ from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import SketchPrompt
 from readerkit.quiz.rank_groups import rank_groups, wrong_groups
 from readerkit.quiz.scoring import share_above_constant
-from readerkit.quiz.variant import (
-    AnswerError,
-    Draw,
-    Grade,
-    Scene,
-    Variant,
-    format_number,
-)
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant, format_number
 
 
 class GridKey(Model, frozen=True):
@@ -130,7 +124,7 @@ class Sketch(Question, frozen=True, tag="sketch"):
         labels = [*self.columns, *(row.label for row in self.rows)]
         return [*labels, *(row.why for row in self.rows)]
 
-    def ask(self, scene: Scene, draw: Draw) -> AskedSketch:
+    def ask(self, scene: Scene, draw: SeededDraw) -> AskedSketch:
         """Return the grid with every key computed."""
         sizes = {axis: scene.whole(size) for axis, size in self.layout.items()}
         rows = [

@@ -13,7 +13,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.estimate.pipeline import SPLIT, Pipeline
+from readerkit.estimate.bubble import SPLIT, Pipeline
 from readerkit.estimate.planned_steps import PlannedStep, chunk_name
 from readerkit.model.language import Say
 from readerkit.render.html.charts import label

@@ -9,7 +9,7 @@ from test_records import END, RECORD
 
 from mini_impls.compare.command import report
 from mini_impls.compare.show import render
-from readerkit.app.interface_words import say_in, say_of_records
+from readerkit.app.interface_translation import say_in, say_of_records
 from readerkit.evidence.conclusion import Conclusion, say_conclusion
 from readerkit.evidence.record import EventMatch, Record, Verdict
 from tests.content.test_annotations import library

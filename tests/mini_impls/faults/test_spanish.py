@@ -10,7 +10,7 @@ from mini_impls.faults.__main__ import main
 from mini_impls.faults.fault import USUAL, read_faults
 from mini_impls.faults.spanish import in_language, read_spanish, stamp
 from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from tests.content.test_quiz_spanish import OTHER_WORDS
 from tests.content.test_translations import changed
 from tests.helpers import ROOT

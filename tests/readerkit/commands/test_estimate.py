@@ -10,7 +10,7 @@ import click
 import pytest
 
 from readerkit.app.catalog import find_model
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.page_estimates import work_out
 from readerkit.app.read_chapters import CHAPTERS
 from readerkit.commands.estimate import estimate

@@ -18,14 +18,14 @@ import jsonschema_rs
 import pytest
 
 from readerkit.app.cited_lines import SourceLines
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT, WAIT_S, Result, run, run_process, run_typed, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
-from tests.readerkit.test_interface_words import in_code
+from tests.readerkit.test_interface_translation import in_code
 from tests.terminals import READERKIT, Terminal
 
 pytestmark = pytest.mark.sampled

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mini_impls.run_table import LATE
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.site.run_page import beside
 from tests.helpers import WAIT_S
 from tests.readerkit.commands.test_site_http import serve

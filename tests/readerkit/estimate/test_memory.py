@@ -9,6 +9,7 @@ from readerkit.estimate.activations import (
     kv_cache_bytes,
     layer_activations,
 )
+from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.layout import Layout, stage_layers
@@ -21,7 +22,6 @@ from readerkit.estimate.memory import (
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.memory_timeline import first_failure, timeline
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.pipeline import Pipeline
 from readerkit.estimate.states import PRECISIONS, WEIGHTS
 from readerkit.wording.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape

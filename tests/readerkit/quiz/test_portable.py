@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.portable import (

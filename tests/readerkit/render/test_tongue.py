@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from tests.helpers import make_book, run, run_on_terminal, run_process
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from readerkit.app.interface_words import read_words
+from readerkit.app.interface_translation import read_words
 from readerkit.render.html.charts import (
     Cell,
     MemoryStack,

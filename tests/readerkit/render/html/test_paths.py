@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from readerkit.app.interface_words import say_in
+from readerkit.app.interface_translation import say_in
 from tests.helpers import make_book, run, write_files
 
 pytestmark = pytest.mark.sampled

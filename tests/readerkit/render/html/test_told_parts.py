@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from readerkit.app.interface_words import read_words, say_of_estimates
+from readerkit.app.interface_translation import read_words, say_of_estimates
 from readerkit.app.page_estimates import work_out
 from readerkit.app.page_script import known_names
 from readerkit.estimate.instrument import answers

@@ -1,4 +1,4 @@
-"""A pipeline: its bubble and what it holds, by formula and from a schedule that is run.
+"""The bubble of a pipeline, and what it holds: by formula, and from a schedule run.
 
 The order of every schedule comes from ``mini_impls.schedules``; its idle time must be
 that of the formula here, which a test holds for every size it tries.

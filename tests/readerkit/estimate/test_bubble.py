@@ -10,13 +10,13 @@ from mini_impls.schedules import get_orders
 from mini_impls.timeline import get_peak_in_flight
 from readerkit.errors import EstimateError
 from readerkit.estimate import zero_bubble
-from readerkit.estimate.bubble_estimate import estimate_bubble
-from readerkit.estimate.pipeline import (
+from readerkit.estimate.bubble import (
     Pipeline,
     bubble_fraction,
     bubble_time,
     peak_in_flight,
 )
+from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.zero_bubble import zb_interleaved
 
 SIZES = [

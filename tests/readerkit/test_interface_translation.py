@@ -19,8 +19,8 @@ from jinja2 import Environment, nodes
 from mini_impls.compare import show
 from mini_impls.faults.fault import USUAL
 from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
-from readerkit.app import interface_words
-from readerkit.app.interface_words import FILE, read_words
+from readerkit.app import interface_translation
+from readerkit.app.interface_translation import FILE, read_words
 from readerkit.app.rebuilding import read_exercises
 from readerkit.commands import rebuild
 from readerkit.content.translations import INTERFACE
@@ -225,7 +225,7 @@ def blanks(phrase: str) -> set[str]:
     ],
 )
 def test_a_broken_file_names_its_line(text, line, column, tmp_path, monkeypatch):
-    monkeypatch.setattr(interface_words, "shipped_book", lambda: tmp_path)
+    monkeypatch.setattr(interface_translation, "shipped_book", lambda: tmp_path)
     (tmp_path / "site").mkdir()
     (tmp_path / FILE).write_text(text)
     with pytest.raises(ContentError) as caught:

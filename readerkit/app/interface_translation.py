@@ -1,4 +1,4 @@
-"""Reads the words of site and terminal in another language, once somebody asks."""
+"""Translates the interface: what site and terminal say, in the language asked for."""
 
 from __future__ import annotations
 
