@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
@@ -31,6 +32,7 @@ from mini_impls.supervise import ending_once
 from readerkit.app.rebuilding import find_exercise, read_exercises
 from readerkit.content.exercises import Exercise, ExerciseCheck
 from readerkit.errors import ReaderkitError
+from readerkit.system.children import ending_all
 from readerkit.system.status import Status, take_over
 
 CLOSE = 1e-4
@@ -207,7 +209,16 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     exercise = find_exercise(read_exercises(), args.mini, args.name)
     take_over()
+    resource_tracker.ensure_running()  # Python's own: it stays when the rest is ended
+    try:
+        with ending_once() as may_end, ending_all():
+            may_end()
+            return _write_results(exercise, args)
+    except SignalException as error:
+        return 128 + error.sigval
 
+
+def _write_results(exercise: Exercise, args: argparse.Namespace) -> int:
     def end(signum: int, frame: object) -> None:
         raise OverTimeError
 
@@ -228,8 +239,6 @@ def main(argv: list[str] | None = None) -> int:
                 passed &= result.passed is not False
                 limit = args.limit  # each has as long
                 signal.setitimer(signal.ITIMER_REAL, limit)
-        except SignalException as error:
-            return 128 + error.sigval
         except OverTimeError:
             says = f"it was ended after {limit:g} s: does a loop never end?"
             write(CheckResult("it comes to its end", False, says))

@@ -313,6 +313,7 @@ def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
                 "mini_impls.faults.grade",
                 [*arguments, *limits],
                 command=_typed(exercise, "--check"),
+                ends_all=True,
             )
         except click.exceptions.Exit as ended:
             if ended.exit_code != 1:

@@ -10,9 +10,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
-from readerkit.system.children import end_with_parent
+from readerkit.system.children import end_with_parent, ending_all
 from readerkit.system.status import STARTED, Status
 
 _TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -22,10 +22,13 @@ END_S = 30.0
 """How long a process that was told to end may take to clear up behind itself."""
 
 
-def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> int:
+def run_to_its_end(
+    arguments: Sequence[str], command: str, doing: str = "", *, ends_all: bool = False
+) -> int:
     """Run a process to its end, and return its exit code.
 
-    ``doing`` is what it does before it can say anything by itself.
+    ``doing`` is what it does before it can say anything by itself. With ``ends_all``
+    what it has started is ended with it, even what has left its parents.
 
     What a terminal sends to end a group is answered here alone: an interrupt in the
     middle of importing torch prints a traceback. `command` is what was typed, for the
@@ -51,19 +54,20 @@ def run_to_its_end(arguments: Sequence[str], command: str, doing: str = "") -> i
     speaks, started = os.pipe()
     told_by = {STARTED: str(started)} if doing else {}
     try:
-        process = subprocess.Popen(
-            arguments,
-            env={**os.environ, "READERKIT_COMMAND": command, **told_by},
-            pass_fds=[started],
-            preexec_fn=_prepare,
-        )
-        os.close(started)
-        if told:
-            _tell_to_end(process)
-        if doing:
-            with Status().waiting(doing, clears=False):
-                os.read(speaks, 1)  # until nobody holds the other end
-        code = process.wait()
+        with ending_all() if ends_all else nullcontext():
+            process = subprocess.Popen(
+                arguments,
+                env={**os.environ, "READERKIT_COMMAND": command, **told_by},
+                pass_fds=[started],
+                preexec_fn=_prepare,
+            )
+            os.close(started)
+            if told:
+                _tell_to_end(process)
+            if doing:
+                with Status().waiting(doing, clears=False):
+                    os.read(speaks, 1)  # until nobody holds the other end
+            code = process.wait()
     finally:
         os.close(speaks)
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -70,11 +70,13 @@ def run_module(
     command: str,
     torch: bool = True,
     asks: bool = False,
+    ends_all: bool = False,
 ) -> None:
     """Run a module as a process of its own; its exit code becomes the command's.
 
     `command` is what was typed, for its messages. One that asks first imports torch
-    later; of the others this is the first that can be said.
+    later; of the others this is the first that can be said. With `ends_all` nothing
+    that it started outlives it.
 
     Raises:
         ReaderkitError: it needs torch, and torch is not installed here.
@@ -83,7 +85,8 @@ def run_module(
         raise needs_torch("minis run on it")
     sys.stdout.flush()
     doing = f"{command}: importing torch" if torch and not asks else ""
-    code = run_to_its_end(python("-m", module, *arguments), command, doing)
+    words = python("-m", module, *arguments)
+    code = run_to_its_end(words, command, doing, ends_all=ends_all)
     if code < 0 and -code not in _SAID:
         click.echo(f"{command}: {ended_by(-code)}", err=True)
     if code:
