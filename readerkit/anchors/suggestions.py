@@ -14,6 +14,7 @@ from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import last_row
 from readerkit.errors import AnchorError
 from readerkit.model.code_languages import COMMENTS
+from readerkit.wording.meant_name import did_you_mean
 
 MAX_SHOWN = 8
 MAX_LINES = 3
@@ -37,7 +38,7 @@ def near_symbols(name: str, source: SourceFile) -> list[str]:
     # Guesses that are much worse than the best one only distract.
     near = [known for known in near if scores[known] > scores[near[0]] - 0.2]
     rows = [
-        f"did you mean {known}? (line {source.symbols[known][0].first})"
+        f"{did_you_mean(known)} (line {source.symbols[known][0].first})"
         for known in near
     ]
     owner = name.rpartition(".")[0]

@@ -14,6 +14,7 @@ from readerkit.app.own_places import own_place
 from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.system.json_file import MAX_BYTES
 from readerkit.system.private_files import tighten
+from readerkit.wording.meant_name import did_you_mean
 
 if TYPE_CHECKING:
     from readerkit.budget import Ledger
@@ -115,7 +116,7 @@ def refuse_no_book(root: Path) -> None:
     of_book = "annotations/upstreams.yaml"
     if not (root / of_book).is_file():
         near = [each for each in root.parents if (each / of_book).is_file()]
-        hint = f": did you mean --book {near[0]}?" if near else ""
+        hint = f": {did_you_mean(f'--book {near[0]}')}" if near else ""
         raise WrongUseError(
             f"{root}: got a folder without {of_book}, expected a book{hint}"
         )

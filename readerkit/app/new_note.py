@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import textwrap
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from readerkit.upstreams.folder import read_file
 from readerkit.upstreams.here import top_of
 from readerkit.upstreams.store import write_atomically
 from readerkit.upstreams.upstream import matching
+from readerkit.wording.meant_name import hint
 
 _FIELDS = {"citation": ("decision", "alternative", "why", "cost")}
 MAX_SHOWN_LINES = 60
@@ -90,8 +90,7 @@ def find_lines(
             top = top_of(library.root)
             if upstream.includes(path) and upstream.worktree and (top / path).is_file():
                 read_file(top, TreePath(path))  # says what is wrong with it
-        near = difflib.get_close_matches(path, {known for _, known in files}, n=3)
-        meant = f": did you mean {' or '.join(near)}?" if near else ""
+        meant = hint(path, (known for _, known in files))
         raise WrongUseError(
             f"no upstream of this book includes a file '{path}', expected one of "
             f"{', '.join(library.book.upstreams)}{meant}"

@@ -17,7 +17,7 @@ from readerkit.model.freshness import Change
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
 from readerkit.upstreams.upstream import matching
-from readerkit.wording.meant_name import near_names
+from readerkit.wording.meant_name import did_you_mean, near_names
 
 
 class NotAtHand(ReaderkitError):
@@ -64,10 +64,9 @@ class Ground:
         try:
             return self._home[TreePath(path)]
         except KeyError:
-            near = near_names(path, self._home)
             raise AnchorError(
                 f"no upstream includes a file '{path}'",
-                [f"did you mean {each}?" for each in near],
+                map(did_you_mean, near_names(path, self._home)),
             ) from None
 
     def homes_of(self, claim: Claim) -> set[str]:

@@ -17,7 +17,7 @@ from readerkit.commands.options import (
 from readerkit.errors import WrongUseError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.wording.meant_name import choose, matches, near_names
+from readerkit.wording.meant_name import choose, hint, matches
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
@@ -223,12 +223,10 @@ def _named(name: str, library: Library) -> tuple[str | None, str | None, Group |
     if name and not is_whole and (group := Group.of(name, book)):
         return None, None, group
     if not found:
-        near = near_names(name, [*known, *book.concepts])
-        hint = f": did you mean {' or '.join(near)}?" if near else ""
         raise WrongUseError(
             f"unknown upstream or note: got '{name}', expected one of "
             f"{', '.join(book.upstreams)}, the ID of a note, a topic, a concept or a "
-            f"mini{hint}"
+            f"mini{hint(name, [*known, *book.concepts])}"
         )
     meant = choose("upstream or note", name, known)
     return (meant, None, None) if meant in book.upstreams else (None, meant, None)

@@ -90,11 +90,12 @@ def _what_to_ask(args: list[str], commands: list[str]) -> str:
     import re
 
     from readerkit.app.quiz_banks import QuizBanks
-    from readerkit.wording.meant_name import near_names
+    from readerkit.wording.meant_name import did_you_mean, near_names
 
     word = args[0]
     if near := near_names(word, commands):
-        return f"got '{word}', expected a phase or a command: did you mean '{near[0]}'?"
+        hint = did_you_mean(f"'{near[0]}'")
+        return f"got '{word}', expected a phase or a command: {hint}"
     meant = take.make_context("take", ["0", *args[1:]], resilient_parsing=True)
     banks = QuizBanks.at(meant.params["book"])
     whole = re.compile(rf"\b{re.escape(word.replace('_', ' '))}", re.IGNORECASE)

@@ -30,7 +30,7 @@ from readerkit.content.translations import (
     Translation,
 )
 from readerkit.errors import ContentFault
-from readerkit.wording.meant_name import near_names
+from readerkit.wording.meant_name import did_you_mean, near_names
 
 if TYPE_CHECKING:
     from readerkit.content.strict_yaml import Path
@@ -47,8 +47,8 @@ class _Names:
 
     def unknown(self, name: str) -> tuple[str, str, str]:
         """Return a fault's what, got and expected for a name that is none of these."""
-        near = near_names(name, self.names)
-        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        near = [f"'{each}'" for each in near_names(name, self.names)]
+        hint = f" ({did_you_mean(near[0])})" if near else ""
         return f"unknown {self.what}", f"'{name}'{hint}", f"a known {self.what}"
 
 

@@ -26,7 +26,7 @@ from readerkit.model.freshness import Change, changes
 from readerkit.model.git_names import NO_BLOB, NO_COMMIT, BlobId, TreePath
 from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.store import blob_id
-from readerkit.wording.meant_name import near_names
+from readerkit.wording.meant_name import did_you_mean, near_names
 from readerkit.wording.numbers import counted
 
 if TYPE_CHECKING:  # the parser comes where lines must be found
@@ -99,11 +99,10 @@ class Sources:
         """
         if path not in self._parsed:
             if path not in self.paths:
-                near = near_names(path, self.paths)
                 at = f" at {self.upstream.commit[:12]}" if self.upstream.commit else ""
                 raise AnchorError(
                     f"{self.upstream.name}{at} includes no file {path!r}",
-                    [f"did you mean {candidate}?" for candidate in near],
+                    map(did_you_mean, near_names(path, self.paths)),
                 )
             from readerkit.anchors import SourceFile
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.quantity import Number, Quantity
-from readerkit.wording.meant_name import near_names
+from readerkit.wording.meant_name import did_you_mean, near_names
 
 MAX_COUNT = 10**18
 """More than any model has parameters or any cluster bytes; a typing error beyond."""
@@ -118,5 +118,5 @@ def _offer(value: str, known: Sequence[str]) -> str:
     near = near_names(str(value), known)
     if len(known) > 8 and near:
         return f"perhaps {' or '.join(near)} ({len(known)} are known)"
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    hint = f" ({did_you_mean(*near)})" if near else ""
     return f"one of {', '.join(known)}{hint}"

@@ -23,18 +23,14 @@ class NamingGroup(click.Group):
         Raises:
             click.UsageError: none is called so; names those that nearly are.
         """
-        from readerkit.wording.meant_name import matches, near_names
+        from readerkit.wording.meant_name import did_you_mean, matches, near_names
 
         name, known = args[0] if args else "", self.list_commands(ctx)
         if not name or name.startswith("-") or ctx.resilient_parsing or name in known:
             return super().resolve_command(ctx, args)
         near = [*matches(name, known), *near_names(name, known)]
-        meant = " or ".join(dict.fromkeys(near))
-        raise click.UsageError(
-            f"No such command '{name}': "
-            + (f"did you mean {meant}?" if meant else f"expected {', '.join(known)}"),
-            ctx,
-        )
+        meant = did_you_mean(*dict.fromkeys(near)) or f"expected {', '.join(known)}"
+        raise click.UsageError(f"No such command '{name}': {meant}", ctx)
 
 
 class LateGroup(NamingGroup):

@@ -82,13 +82,27 @@ def expected(
     given: str, known: Sequence[str], aliases: Mapping[str, str] | None = None
 ) -> str:
     """Return the end of a message about a name that is none of those known."""
-    near = near_names(given, known)
-    meant = f": did you mean {' or '.join(near)}?" if near else ""
+    meant = hint(given, known)
     if len(known) > MAX_NAMED:
         return f"expected one of {len(known)}{meant or ': ' + _list(known)}"
     short = [f"{a} for {name}" for a, name in (aliases or {}).items() if name in known]
     also = f" ({', '.join(short)})" if short else ""
     return f"expected one of {', '.join(known)}{also}{meant}"
+
+
+def hint(given: str, known: Iterable[str]) -> str:
+    """Return the last words of a message about a name that is none: those near it.
+
+    >>> hint("fsdq", ["fsdp", "zero"])
+    ': did you mean fsdp?'
+    """
+    near = near_names(given, known)
+    return f": {did_you_mean(*near)}" if near else ""
+
+
+def did_you_mean(*names: str) -> str:
+    """Return the question whether one of some names was meant; of none, nothing."""
+    return f"did you mean {' or '.join(names)}?" if names else ""
 
 
 def near_names(given: str, known: Iterable[str]) -> list[str]:

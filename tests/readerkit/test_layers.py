@@ -42,7 +42,7 @@ BELOW: dict[str, set[str]] = {
     "system": set(),
     "wording": {"errors"},
     "model": {"errors", "system"},
-    "anchors": {"errors", "model"},
+    "anchors": {"errors", "model", "wording"},
     "upstreams": {"errors", "model", "system", "wording"},
     "minis": {"errors", "system", "wording"},
     "estimate": {"errors", "minis", "model", "wording"},
