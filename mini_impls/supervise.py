@@ -22,6 +22,7 @@ from torch.distributed.elastic.multiprocessing import PContext, SignalException
 
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
+from readerkit.system.children import left_to_parent
 from readerkit.system.status import Status
 
 PR_SET_PDEATHSIG = 1
@@ -46,15 +47,17 @@ def die_with_parent(parent_pid: int) -> None:
 def ending_once() -> Iterator[Callable[[], None]]:
     """Let a signal that would end this process raise SignalException in it, once.
 
-    What is ignored stays so, and nobody is told twice: whoever ends a whole group (a
-    shell, a terminal that closes) tells the launcher and those it answers to, who tell
-    it again, and that must not cut its end short. Nor is it told, as elastic would,
-    while ranks are started: those that were there already would be nobody's. What came
-    meanwhile is raised by what is yielded. (Blocking signals would not do: a thread of
-    a library takes them.)
+    What is ignored stays so, unless it was left to whoever started this process: what
+    is sent to the launcher alone is meant for it. Nobody is told twice: whoever ends a
+    whole group (a shell, a terminal that closes) tells the launcher and those it
+    answers to, who tell it again, and that must not cut its end short. Nor is it told,
+    as elastic would, while ranks are started: those that were there already would be
+    nobody's. What came meanwhile is raised by what is yielded. (Blocking signals would
+    not do: a thread of a library takes them.)
     """
     before = {s: signal.getsignal(s) for s in (*TYPED, signal.SIGTERM)}
-    heeded = [s for s, handler in before.items() if handler is not signal.SIG_IGN]
+    left = left_to_parent()
+    heeded = [s for s, h in before.items() if h is not signal.SIG_IGN or s in left]
     told: list[signal.Signals] = []
     are_known = False
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from readerkit.app.rebuilding import ROOT
 from readerkit.content.exercises import Exercise
-from readerkit.system.children import end_with_parent
+from readerkit.system.children import LEFT, end_with_parent
+from readerkit.system.status import STARTED
 
 TESTS = "tests/mini_impls"
 NEEDED = ("pytest", "hypothesis")
@@ -119,7 +120,7 @@ def running(exercise: Exercise, path: Path) -> Iterator[OwnTests]:
     with tempfile.TemporaryDirectory(prefix="readerkit-own-tests-") as name:
         folder = Path(name)
         _copy(folder, exercise, path)
-        own = ("READERKIT_COMMAND", "READERKIT_STARTED")  # what this process was told
+        own = ("READERKIT_COMMAND", STARTED, LEFT)  # what this process was told
         env = {name: value for name, value in os.environ.items() if name not in own}
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(

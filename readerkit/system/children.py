@@ -20,6 +20,8 @@ PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
 PR_SET_CHILD_SUBREAPER = 36
 """Linux prctl: whoever below loses its parent becomes a child of this process."""
+LEFT = "READERKIT_LEFT"
+"""Names the signals that a process ignores because whoever started it heeds them."""
 GONE_S = 5.0
 """How long the kernel may take to end what was killed."""
 
@@ -41,6 +43,14 @@ def end_with_parent(signum: int = signal.SIGKILL) -> None:
     """Between fork and exec: have the kernel end the process when this one ends."""
     if sys.platform == "linux":
         _LIBC.prctl(PR_SET_PDEATHSIG, signum)
+
+
+def left_to_parent() -> frozenset[int]:
+    """Return what is ignored here only so that a terminal's group is told once.
+
+    Whoever sends such a signal to this process alone means it.
+    """
+    return frozenset(map(int, os.environ.get(LEFT, "").split()))
 
 
 def heed_parent_alone() -> None:

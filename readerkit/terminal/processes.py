@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
-from readerkit.system.children import end_with_parent, ending_all
+from readerkit.system.children import LEFT, end_with_parent, ending_all
 from readerkit.system.status import STARTED, Status
 
 _TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -53,6 +53,7 @@ def run_to_its_end(
     before[signal.SIGALRM] = signal.signal(signal.SIGALRM, kill)
     speaks, started = os.pipe()
     told_by = {STARTED: str(started)} if doing else {}
+    told_by[LEFT] = " ".join(str(int(s)) for s in heeded if s in _TYPED)
     try:
         with ending_all() if ends_all else nullcontext():
             process = subprocess.Popen(
@@ -88,6 +89,7 @@ def _tell_to_end(process: subprocess.Popen[bytes]) -> None:
 def _prepare() -> None:
     """Between fork and exec: leave the terminal's signals to the command.
 
+    A process that is ready for them may heed them then: LEFT names them.
     It must not outlive the command either, even where that is killed: the kernel ends
     it then, and it ends its ranks, as the launcher has the kernel do if it is killed.
     """

@@ -17,7 +17,7 @@ import pytest
 
 from readerkit.app.mini_names import SAYS
 from tests.helpers import WAIT_S, run, run_on_terminal, run_process
-from tests.processes import is_gone, wait_for
+from tests.processes import children, is_gone, wait_for
 from tests.readerkit.commands.test_annotate import shell
 
 
@@ -113,6 +113,35 @@ def test_options_without_a_mini_ask_for_one(command, capsys):
     done = run(capsys, command, "--world", "0")
     assert (done.code, done.out) == (2, "")
     assert "name a MINI before --world: one of " in done.err and "ddp" in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("readerkit", "run", "ddp"),
+        pytest.param(("mini_impls.ddp",), marks=pytest.mark.further),
+        pytest.param(("readerkit", "compare", "ddp"), marks=pytest.mark.further),
+    ],
+    ids=" ".join,
+)
+def test_interrupt_of_the_launcher_alone_ends_every_rank(words, tmp_path, real_cache):
+    with subprocess.Popen(
+        [sys.executable, "-m", *words, "--steps", "10000"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        launcher = process.pid
+        if words[0] == "readerkit":
+            (launcher,) = wait_for(lambda: children(process.pid)[1:], WAIT_S)[:1]
+        # Its tracker of shared memory, and two ranks.
+        wait_for(lambda: len(children(launcher)) == 4, WAIT_S)
+        pids = children(process.pid)
+        os.kill(launcher, signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, err) == (130, b"")
+    wait_for(lambda: all(map(is_gone, pids)), WAIT_S)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
