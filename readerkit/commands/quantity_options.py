@@ -10,43 +10,24 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from readerkit.model.typed_quantity import (
+    UNITS,
+    BitOrByteError,
+    QuantityError,
+    TypedQuantity,
+    UnitError,
+    dimension,
+    parse_quantity,
+)
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from readerkit.estimate.quantity import Number
 
-_NUMBER = r"([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)"
-_UNIT = r"(?a:([kKmMgGtTpPeE]?)([iI]?)(bits?|[bB]ytes?|[bB])((?:/s|ps|PS)?))"
 LEAST = 1000
 """Of bytes and of parameters; fewer lack their unit."""
-_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-
-
-def _scale_of_bytes(unit: str, *, rate: bool) -> Fraction | str:
-    """Return the bytes of a unit, or what is wrong with it.
-
-    ``b`` is a bit and ``B`` a byte; ``i`` makes a prefix binary. Who writes all in
-    small letters has not said which of the two is meant.
-    """
-    from fractions import Fraction
-
-    found = re.fullmatch(_UNIT, unit)
-    if found is None:
-        return "" if unit or rate else Fraction(1)
-    prefix, binary, what, per = found.groups()
-    if (binary and not prefix) or (per and not rate):
-        return ""
-    power, mark = (
-        " kmgtpe".find(prefix.lower() or " "),
-        prefix.upper() + "i" * len(binary),
-    )
-    small = prefix.islower() and (what == "b" or (what == "B" and prefix != "k"))
-    if small or per == "PS":
-        return f"{mark}B (bytes) or {mark}bit (bits, an eighth of it)"
-    scale = Fraction((1024 if binary else 1000) ** power)
-    return scale / 8 if what in ("b", "bit", "bits") else scale
+_SMALL_COUNT = re.compile(r"(?<=\d)\s*[mt]$")
+"""A million or a trillion: what has no other unit is no minute."""
 
 
 class QuantityType(click.ParamType):  # type: ignore[type-arg]
@@ -57,11 +38,9 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, name: str, example: str) -> None:
         self.name, self.example = name, example
 
-    def scale(self, unit: str) -> Fraction | str:
-        """Return what a unit multiplies by; else why it does not, if that is known."""
-        from fractions import Fraction
-
-        return Fraction(_COUNTS[unit.lower()]) if unit.lower() in _COUNTS else ""
+    def refused(self, unit: str) -> str:
+        """Return what is expected instead of a unit; nothing where it fits."""
+        return "" if unit in ("", "x") else self.example
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -76,23 +55,39 @@ class QuantityType(click.ParamType):  # type: ignore[type-arg]
             and not self.in_bytes
         ):
             return int(value)
+        try:
+            given = self._read(value)
+        except QuantityError as error:
+            self.fail(str(error), param, ctx)
         from fractions import Fraction  # no whole number needs it
 
-        found = re.fullmatch(_NUMBER, value.strip())
-        scale = self.scale(found[2]) if found else ""
-        if found and found[2] and not self.in_bytes and "e" in found[1].lower():
-            once = f"{found[1]}, or a number with {found[2]}"
-            self.fail(f"got '{value}', expected one of both: {once}", param, ctx)
-        if not found or isinstance(scale, str):
-            self.fail(f"got '{value}', expected {scale or self.example}", param, ctx)
-        if not math.isfinite(float(found[1]) * scale.numerator):
-            self.fail(f"got '{value}', expected a finite number", param, ctx)
-        exact = Fraction(found[1]) * scale
+        exact = given.exact() * Fraction(UNITS[given.unit][1])
         if exact.denominator == 1:
             return exact.numerator
         if self.name == "count":
             self.fail(f"got '{value}', expected a whole number: 7.5B is", param, ctx)
         return float(exact)
+
+    def _read(self, value: str) -> TypedQuantity:
+        to, text = "B", value
+        if not self.in_bytes:
+            to, text = "", _SMALL_COUNT.sub(lambda found: found[0].upper(), value)
+        expected = self.example
+        try:
+            given = parse_quantity(
+                text, expected=expected, to=to, b_is_bit=self.in_bytes
+            )
+        except UnitError as error:
+            if self.in_bytes and isinstance(error, BitOrByteError):
+                raise
+        else:
+            is_twice = given.times != 1 and "e" in given.digits.lower()
+            if not is_twice and not (expected := self.refused(given.unit)):
+                return given
+            if is_twice:
+                unit = text.strip()[-1]
+                expected = f"one of both: {given.digits}, or a number with {unit}"
+        raise QuantityError(f"got '{value}', expected {expected}")
 
 
 class SizeType(QuantityType):
@@ -100,9 +95,13 @@ class SizeType(QuantityType):
 
     in_bytes = True
 
-    def scale(self, unit: str) -> Fraction | str:
-        """Return the bytes of a unit."""
-        return _scale_of_bytes(unit, rate=self.name == "rate")
+    def refused(self, unit: str) -> str:
+        """Return what is expected instead of a unit; nothing where it fits."""
+        is_rate = self.name == "rate"
+        if not unit:
+            return self.example if is_rate else ""
+        fitting = ("bytes", "bytes per second") if is_rate else ("bytes",)
+        return "" if dimension(unit) in fitting else self.example
 
 
 class WholeSizeType(SizeType):
@@ -144,15 +143,13 @@ class ParametersType(QuantityType):
 class MemoryType(SizeType):
     """Bytes of a GPU: with their unit, and never in bits."""
 
-    def scale(self, unit: str) -> Fraction | str:
-        """Return the bytes of a unit."""
+    def refused(self, unit: str) -> str:
+        """Return what is expected instead of a unit; nothing where it fits."""
         if not unit:
             return "a unit: 80GB"
-        if unit.endswith(("b", "bit", "bits")):
-            return super().scale(unit) if unit.islower() else "bytes: 80GB"
-        if unit.lower() in ("b", "byte", "bytes"):
-            return "the memory of a GPU: 80GB"
-        return super().scale(unit)
+        if unit.endswith("bit"):
+            return "bytes: 80GB"
+        return "the memory of a GPU: 80GB" if unit == "B" else super().refused(unit)
 
 
 class RealType(click.types.FloatParamType):

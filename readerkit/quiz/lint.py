@@ -13,6 +13,7 @@ from itertools import combinations
 
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
+from readerkit.model.typed_quantity import binary_twin, convert
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.guessing import tricks_that_work
 from readerkit.quiz.kinds.choice import AskedChoice, Choice
@@ -22,7 +23,6 @@ from readerkit.quiz.kinds.predict import AskedWords, Predict
 from readerkit.quiz.kinds.question import Question, Refutation, plain
 from readerkit.quiz.kinds.sequence import Match, Order
 from readerkit.quiz.kinds.short import AskedShort
-from readerkit.quiz.units import binary_twin, convert
 from readerkit.quiz.variant import Variant, formulas_of
 
 SEEDS = 200

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from readerkit.quiz import found_words, number_reasons, units
+from readerkit.model import typed_quantity
+from readerkit.quiz import found_words, number_reasons
 from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.quiz.kinds import fill, grid_cells, locate, predict, question, short
 from readerkit.quiz.scoring import RETRY_FACTORS
@@ -18,7 +19,7 @@ def reading_rules() -> dict[str, Any]:
     """Return units, spellings and patterns, for JSON, and what a history keeps."""
     patterns = {
         "gaps": question.GAPS,
-        **units.PATTERNS,
+        **typed_quantity.PATTERNS,
         **grid_cells.PATTERNS,
         **locate.PATTERNS,
         **predict.PATTERNS,
@@ -33,14 +34,14 @@ def reading_rules() -> dict[str, Any]:
         "most_quoted": found_words.MAX_QUOTED,
         "marks": short.MARKS,
         "retry": RETRY_FACTORS,
-        "units": units.UNITS,
-        "aliases": units.ALIASES,
-        "counts": units.COUNTS,
-        "mega": units.MEGA,
+        "units": typed_quantity.UNITS,
+        "aliases": typed_quantity.ALIASES,
+        "counts": typed_quantity.COUNTS,
+        "mega": typed_quantity.MEGA,
         "factors": number_reasons.usual_factors(),
         "close": number_reasons.CLOSE,
-        "countable": sorted(units.MAY_BE_COUNTED),
-        "raised": {chr(sign): chr(to) for sign, to in units.RAISED_DIGITS.items()},
+        "countable": sorted(typed_quantity.MAY_BE_COUNTED),
+        "raised": {chr(a): chr(b) for a, b in typed_quantity.RAISED_DIGITS.items()},
         "patterns": {name: _for_scripts(each) for name, each in patterns.items()},
     }
 

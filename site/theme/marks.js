@@ -80,7 +80,7 @@
   }
   function smallB(text) {
     const match = whole.small_b.exec(text);
-    if (!match || !text.includes("b")) return "";
+    if (!match || text === text.toUpperCase()) return "";
     let prefix = match.groups.prefix.toLowerCase();
     prefix = prefix === "k" ? prefix : prefix.charAt(0).toUpperCase() + prefix.slice(1);
     const rate = match.groups.rate || "", known = [];

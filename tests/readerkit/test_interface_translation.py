@@ -37,7 +37,7 @@ from readerkit.content.vocabulary import (
 from readerkit.errors import ContentError
 from readerkit.evidence import conclusion, record
 from readerkit.evidence.purposes import SENT
-from readerkit.quiz import units
+from readerkit.model.typed_quantity import UNITS
 from readerkit.render import note_view
 from readerkit.render.html import (
     estimate_examples,
@@ -100,7 +100,7 @@ TABLES = {
         *(symptom.sign for symptom in SYMPTOMS.values()),
         *MEASURES,
     ),
-    "quiz/units.py": {dimension for dimension, _ in units.UNITS.values()},
+    "model/typed_quantity.py": {dimension for dimension, _ in UNITS.values()},
 }
 
 

@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "system": set(),
     "wording": {"errors"},
-    "model": {"errors", "system"},
+    "model": {"errors", "system", "wording"},
     "anchors": {"errors", "model", "wording"},
     "upstreams": {"errors", "model", "system", "wording"},
     "minis": {"errors", "system", "wording"},

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
+from readerkit.model.typed_quantity import QuantityError, parse_quantity
 from readerkit.quiz.kinds.question import squeezed
-from readerkit.quiz.units import QuantityError, parse_quantity
 from readerkit.quiz.variant import AnswerError
 
 _LIST = re.compile(r"[\[({]([\d,\s]*)[\])}]")

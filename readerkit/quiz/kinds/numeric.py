@@ -13,13 +13,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
-from readerkit.quiz.kinds.question import Parameter, Question, not_read
-from readerkit.quiz.messages import Remark
-from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
-from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
-from readerkit.quiz.seeded_draw import SeededDraw
-from readerkit.quiz.tolerance import AnswerTolerance
-from readerkit.quiz.units import (
+from readerkit.model.typed_quantity import (
     MEGA,
     UNITS,
     QuantityError,
@@ -32,6 +26,12 @@ from readerkit.quiz.units import (
     may_be_billions,
     parse_quantity,
 )
+from readerkit.quiz.kinds.question import Parameter, Question, not_read
+from readerkit.quiz.messages import Remark
+from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
+from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
+from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.tolerance import AnswerTolerance
 from readerkit.quiz.variant import (
     AnswerError,
     Grade,

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Text
 from readerkit.model.language import Told
+from readerkit.model.typed_quantity import find_unit
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AskedNumber,
@@ -38,7 +39,6 @@ from readerkit.quiz.prompts import PredictPrompt, ScheduleSizes
 from readerkit.quiz.scoring import share_above_constant
 from readerkit.quiz.seeded_draw import SeededDraw
 from readerkit.quiz.tolerance import AnswerTolerance
-from readerkit.quiz.units import find_unit
 from readerkit.quiz.variant import AnswerError, Grade, Scene, Variant
 
 _STEP = re.compile(r"[a-z]\d+[a-z]?|\.")

@@ -1,23 +1,32 @@
-"""Quantities as people type them: a small table of units, and conversion between them.
+"""Quantities as people type them: "3 GiB", "1.5e3 MB", "7B", "16 * 2 GB", "5 minutes".
 
-GB is 10^9 bytes and GiB 2^30: the table keeps them apart, as the questions do.
+The one reader of a number with a unit, for answers of the quiz and for options of the
+command line. GB is 10^9 bytes and GiB 2^30: the table keeps them apart. A ``b`` without
+the rest of its word is refused where it may be a slip, as in an answer, and a bit where
+only bits and bytes are asked, as in 400Gb/s.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
 from readerkit.wording.numbers import BINARY_PREFIXES, DECIMAL, SECONDS_PER_DAY
 
-_LARGE = {"k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta"}
-_BINARY_WORDS = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi"}
-_DECIMAL = {"": 1, **{prefix: DECIMAL[prefix] for prefix in _LARGE}}
-_BINARY = {prefix: BINARY_PREFIXES[prefix] for prefix in _BINARY_WORDS}
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_WORDS = (
+    *("kilo", "mega", "giga", "tera", "peta", "exa"),
+    *("kibi", "mebi", "gibi", "tebi", "pebi", "exbi"),
+)
+_PREFIXES = {**DECIMAL, **BINARY_PREFIXES}
+_SCALES = {"": 1, **_PREFIXES}
 MEGA = 10**6
 
 
@@ -40,18 +49,15 @@ def _table() -> dict[str, tuple[str, float]]:
         "GPU-hours": ("device time", 1),
         "$": ("money", 1),
         "cents": ("money", 0.01),
-        "bit": ("bytes", 1 / 8),
-        "kbit": ("bytes", 1e3 / 8),
-        "Mbit": ("bytes", 1e6 / 8),
-        "Gbit": ("bytes", 1e9 / 8),
         "elements": ("elements", 1),
         "parameters": ("parameters", 1),
         "B/param": ("bytes per parameter", 1),
     }
-    for prefix, factor in {**_DECIMAL, **_BINARY}.items():
-        units[f"{prefix}B"] = ("bytes", factor)
-        units[f"{prefix}B/s"] = ("bytes per second", factor)
-    for prefix, factor in {**_DECIMAL, "E": 10**18, "Z": 10**21}.items():
+    for prefix, factor in _SCALES.items():
+        for sign, size in ("B", factor), ("bit", factor / 8):
+            units[f"{prefix}{sign}"] = ("bytes", size)
+            units[f"{prefix}{sign}/s"] = ("bytes per second", size)
+    for prefix, factor in {"": 1, **DECIMAL, "Z": 10**21}.items():
         units[f"{prefix}FLOP"] = ("operations", factor)
         units[f"{prefix}FLOP/s"] = ("operations per second", factor)
     return units
@@ -61,8 +67,6 @@ UNITS: Mapping[str, tuple[str, float]] = _table()
 """Unit to its dimension, and how many of the dimension's first unit it is."""
 
 _SPELLINGS = {
-    "B": "bytes,byte",
-    "bit": "bits",
     "ns": "nanoseconds,nanosecond,nanosegundos,nanosegundo",
     "us": "µs,μs,usec,microseconds,microsecond,microsegundos,microsegundo",
     "ms": "msec,milliseconds,millisecond,milisegundos,milisegundo",
@@ -85,16 +89,19 @@ _SPELLINGS = {
     ",pesos",
     "B/param": "b/param,bytes/param,bytes per parameter,b/parameter",
 }
-_BYTE_WORDS = {
-    f"{prefix}{byte}": f"{sign}B"
-    for sign, word in {**_LARGE, **_BINARY_WORDS}.items()
-    for prefix in (sign.lower(), word)
-    for byte in ("byte", "bytes")
+_SIZES = {
+    f"{prefix}{word}{rate}": f"{sign}{unit}{rate}"
+    for sign, said in {"": "", **dict(zip(_PREFIXES, _WORDS, strict=True))}.items()
+    for prefix in (sign.lower(), said)
+    for word, unit in (("byte", "B"), ("bytes", "B"), ("bit", "bit"), ("bits", "bit"))
+    for rate in ("", "/s")
+    if f"{prefix}{word}" != f"{sign}{unit}"
 }
-"""As gigabytes and Gbytes are typed."""
+"""As gigabytes, Gbytes and Gbits are typed, in a second or not."""
 ALIASES = {
-    **_BYTE_WORDS,
-    **{f"{prefix.lower()}b": f"{prefix}B" for prefix in _BINARY},
+    **_SIZES,
+    **{f"{prefix.lower()}b": f"{prefix}B" for prefix in BINARY_PREFIXES},
+    **{f"K{unit}": f"k{unit}" for unit in ("B", "B/s", "bit", "bit/s")},
     **{alias: unit for unit, row in _SPELLINGS.items() for alias in row.split(",")},
 }
 
@@ -111,7 +118,7 @@ _QUANTITY = re.compile(
 )
 _RAISED = re.compile(r"⁻?[⁰¹²³⁴-⁹]+")
 RAISED_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_PER_SECOND = re.compile(r"(\s*/\s*s(ec(ond)?)?|\s+per\s+s(ec(ond)?)?|(?<=[A-Z]B)ps)$")
+_PER_SECOND = re.compile(r"(\s*/\s*s(ec(ond)?)?|\s+per\s+s(ec(ond)?)?|(?<=[Bbt])ps)$")
 _COUNT_WORDS = {
     "k K thousand": 1e3,
     "M mn million millions millones": 1e6,
@@ -127,7 +134,8 @@ _MOST = 1e100
 """What is read stays below it, so that no unit makes it infinite."""
 _WITH_COMMA = re.compile(r"[\d.]*,[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-_SMALL_B = re.compile(r"(?P<prefix>[kmgtp]?i?)b(?P<rate>/s)?", re.IGNORECASE)
+_BITS = re.compile("((?:[KMGTPE]i?)?)b(/s)?")
+_SMALL_B = re.compile(r"(?P<prefix>[kmgtpe]?i?)b(?P<rate>/s)?", re.IGNORECASE)
 
 PATTERNS = {
     "about": _ABOUT,
@@ -150,6 +158,10 @@ class UnitError(QuantityError):
     """A number with a unit that nobody knows."""
 
 
+class BitOrByteError(UnitError):
+    """A unit of which nobody can say whether it is of bits or of bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class TypedQuantity:
     """A number as it was typed, and its unit; empty where none was given."""
@@ -158,12 +170,30 @@ class TypedQuantity:
     unit: str
     is_computed: bool = False
     """Whether it was more than digits: what was understood is worth saying."""
+    digits: str = field(default="", repr=False, compare=False)
+    """The number where it was no more, as Python reads it."""
+    times: float = field(default=1, repr=False, compare=False)
+    """What a word such as million multiplies it by."""
+
+    def exact(self) -> Fraction:
+        """Return the number as it was typed: 0.1 is a tenth, and no float beside it."""
+        from fractions import Fraction  # no answer of the quiz needs it
+
+        if not self.digits:
+            return Fraction(self.number)
+        return Fraction(self.digits) * Fraction(self.times)
 
 
 def parse_quantity(
-    text: str, *, expected: str = "a number and a unit: 41.7 GB", to: str = "B"
+    text: str,
+    *,
+    expected: str = "a number and a unit: 41.7 GB",
+    to: str = "B",
+    b_is_bit: bool = False,
 ) -> TypedQuantity:
     """Return the quantity that a reader typed; ``to`` is the unit that was asked for.
+
+    With ``b_is_bit`` 400Gb are bits; without, a small b is asked about.
 
     >>> parse_quantity("1,120 GB")
     TypedQuantity(number=1120.0, unit='GB', is_computed=False)
@@ -191,25 +221,29 @@ def parse_quantity(
         )
     unit = (match["unit"] or ("$" if match["money"] else "")).strip()
     counted = dimension(to) in MAY_BE_COUNTED and _COUNTED.fullmatch(unit)
+    times = COUNTS[counted[1]] if counted else 1
     if counted:
-        number, unit = number * COUNTS[counted[1]], (counted[2] or "").strip()
+        number, unit = number * times, (counted[2] or "").strip()
         number = float(f"{number:.12g}")  # 8.7 billion, not 8699999999.999999
-    known = find_unit(unit)
+    known = find_unit(unit, b_is_bit=b_is_bit)
     is_ratio = dimension(to) == "ratio"
     # Where a number is asked for, what is counted stands in the question.
     if is_ratio and dimension(known) in ("parameters", "elements"):
         known = ""
     if counted and is_ratio and not known:
         known = "x"  # what it says is the whole of it, also where millions are asked
-    is_plain = re.fullmatch(r"[-+]?[\d.,_]+", match["number"].strip())
-    return TypedQuantity(number, known, is_computed=not is_plain or bool(counted))
+    typed = match["number"].strip()
+    is_computed = not re.fullmatch(r"[-+]?[\d.,_]+", typed) or bool(counted)
+    digits = _without_commas(typed)
+    is_number = re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", digits, re.A)
+    return TypedQuantity(number, known, is_computed, digits if is_number else "", times)
 
 
 def _computed(text: str) -> float | None:
     """Return the value of arithmetic on numbers; None where it is none."""
     text = _RAISED.sub(lambda raised: f"**{raised[0].translate(RAISED_DIGITS)}", text)
     text = text.replace("^", "**").replace("⋅", "*").replace("x", "*")
-    text = re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
+    text = _without_commas(text)
     text = re.sub(r"(?<![\d.])0+(?=\d)", "", text).strip()
     if re.search(r"[-+]\s*[-+]|(?<![\d.])0+\*\d", text):  # or 0x1F, which is no product
         return None
@@ -220,18 +254,24 @@ def _computed(text: str) -> float | None:
     return number if abs(number) < _MOST else None
 
 
-def find_unit(text: str) -> str:
+def _without_commas(text: str) -> str:
+    return re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
+
+
+def find_unit(text: str, *, b_is_bit: bool = False) -> str:
     """Return the name in the table for a unit as it was typed.
 
     Raises:
         QuantityError: no such unit.
     """
     text = _PER_SECOND.sub("/s", text) if text else text
+    if b_is_bit and (bits := _BITS.fullmatch(text)):
+        text = f"{bits[1]}bit{bits[2] or ''}"
     if text in UNITS:
         return text
     known = ALIASES.get(text)
     if known is None and (meant := _small_b(text)):
-        raise UnitError(
+        raise BitOrByteError(
             Told("got the unit '{got}', expected {expected}", got=text, expected=meant)
         )
     known = known or ALIASES.get(text.lower())
@@ -249,7 +289,7 @@ def find_unit(text: str) -> str:
 def _small_b(text: str) -> str:
     """Return the units that a small b can mean: a bit by rule, often a byte."""
     match = _SMALL_B.fullmatch(text)
-    if match is None or "b" not in text:
+    if match is None or text == text.upper():
         return ""
     prefix, rate = match["prefix"].lower(), match["rate"] or ""
     prefix = prefix if prefix == "k" else prefix.capitalize()

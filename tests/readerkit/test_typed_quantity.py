@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
-from readerkit.quiz.units import (
+from readerkit.commands.quantity_options import COUNT, MEMORY, PARAMETERS, RATE, SIZE
+from readerkit.model.typed_quantity import (
     UNITS,
     QuantityError,
     binary_twin,
@@ -105,6 +107,120 @@ def test_hexadecimal_is_no_product_with_nothing():
 def test_comma_that_parts_no_thousands_is_told(text):
     with pytest.raises(QuantityError, match="decimal point"):
         parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("3 GiB", 3 * 2**30),
+        ("80gib", 80 * 2**30),
+        ("80 gibibytes", 80 * 2**30),
+        ("1.5e3 MB", 1.5e9),
+        ("1,120GB", 1.12e12),
+        ("1_000 KB", 1e6),
+        ("5.GB", 5e9),
+        ("+.5 GB", 5e8),
+        ("0.3GB", 3e8),
+        ("2*80 GB", 1.6e11),
+        ("8 EB", 8e18),
+        ("1EiB", 2**60),
+        ("4 Gbytes", 4e9),
+        ("4000 bytes", 4000),
+        ("8Gbit", 1e9),
+        ("8 gigabits", 1e9),
+        ("8Gibit", 2**30),
+        ("16 Kbits", 2000),
+    ],
+)
+def test_a_size_is_the_same_in_an_answer_and_on_the_command_line(text, size):
+    answer = parse_quantity(text)
+    assert convert(answer.number, answer.unit, "B") == pytest.approx(size)
+    assert SIZE.convert(text, None, None) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "48.6 gb",
+        "5 kb",
+        "5mB",
+        "5mb",
+        "5,5 GB",
+        "5GBB",
+        "GB",
+        "5 GB GB",
+        "5 furlongs",
+        "1e400GB",
+    ],
+)
+def test_what_is_no_size_is_one_on_neither_side(text):
+    with pytest.raises(QuantityError):
+        parse_quantity(text)
+    with pytest.raises(click.BadParameter):
+        SIZE.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("50GB/s", 50e9),
+        ("50 gigabytes per second", 50e9),
+        ("50GBps", 50e9),
+        ("50 GiB/sec", 50 * 2**30),
+        ("400Gbit/s", 50e9),
+    ],
+)
+def test_a_rate_is_the_same_in_an_answer_and_on_the_command_line(text, rate):
+    answer = parse_quantity(text, to="B/s")
+    assert convert(answer.number, answer.unit, "B/s") == pytest.approx(rate)
+    assert RATE.convert(text, None, None) == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("400Gb", 50e9), ("400Gb/s", 50e9), ("400Gbps", 50e9)]
+)
+def test_a_b_is_a_bit_on_the_command_line_alone(text, size):
+    with pytest.raises(QuantityError, match=r"GB.* for bytes or Gbit.* for bits"):
+        parse_quantity(text)
+    assert RATE.convert(text, None, None) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("7", 7),
+        ("1_000", 1000),
+        ("1,000", 1000),
+        ("1.5e12", 1.5e12),
+        ("2.3B", 2_300_000_000),
+        ("2.3 billion", 2_300_000_000),
+        ("7B parameters", 7e9),
+        ("300 K", 300_000),
+        ("2T", 2e12),
+    ],
+)
+def test_a_count_is_the_same_in_an_answer_and_on_the_command_line(text, count):
+    answer = parse_quantity(text, to="")
+    assert convert(answer.number, answer.unit, "") == count
+    assert COUNT.convert(text, None, None) == count
+
+
+def test_of_counts_a_small_m_is_a_million_on_the_command_line_alone():
+    assert PARAMETERS.convert("3000m", None, None) == 3 * 10**9
+    with pytest.raises(QuantityError):
+        parse_quantity("3000m", to="")
+
+
+@pytest.mark.parametrize("text", ["50%", "$5", "7 GB", "3Gb", "5 min", "7e9B", "0.5"])
+def test_what_has_another_unit_or_is_broken_is_no_count(text):
+    with pytest.raises(click.BadParameter, match="expected"):
+        COUNT.convert(text, None, None)
+
+
+@pytest.mark.parametrize("text", ["80", "80B", "80Gb", "80gb", "80GB/s"])
+def test_memory_of_a_gpu_has_a_large_unit_of_bytes(text):
+    with pytest.raises(click.BadParameter, match="expected"):
+        MEMORY.convert(text, None, None)
 
 
 @pytest.mark.parametrize(
