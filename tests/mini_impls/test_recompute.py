@@ -541,6 +541,27 @@ def test_nothing_stays_behind_when_backward_is_over(streams, way):
     assert len(alive) > 2 and all(r() is None for r in alive)  # of both runs
 
 
+def test_what_a_part_within_a_part_is_given_is_dropped_by_the_outer_one(streams):
+    given = []
+
+    def part(x, way):
+        x = x.exp()
+        given.append(ref(x.untyped_storage()))
+        return way(lambda y: y.sin().cos(), streams, x)
+
+    def twice(x):
+        return part(x, checkpoint_without_reentrant)
+
+    x = numbers(4).requires_grad_()
+    out = checkpoint_without_reentrant(twice, streams, x)
+    gc.collect()
+    assert [r() for r in given] == [None]
+    (got,) = torch.autograd.grad(out.sum(), x)
+    plain = part(x, lambda inner, _, y: inner(y))
+    (expected,) = torch.autograd.grad(plain.sum(), x)
+    assert torch.equal(got, expected)
+
+
 @pytest.mark.parametrize(
     ("second", "said"),
     [

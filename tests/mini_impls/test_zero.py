@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from ranks import RankFailure
 from torch import nn
+from torch.optim import lr_scheduler
 
 from mini_impls.demos.zero import bytes_held
 from mini_impls.model import (
@@ -247,12 +248,18 @@ def test_a_changed_learning_rate_reaches_the_local_optimizer(pool2):
     assert pool2.run(scheduled) == [True, True]
 
 
-def with_a_scheduler(rank, stage):
+SCHEDULERS = {
+    "learning rate": lambda optimizer: lr_scheduler.StepLR(optimizer, 1, gamma=0.5),
+    "momentum too": lambda optimizer: lr_scheduler.OneCycleLR(optimizer, 0.1, 4),
+}
+
+
+def with_a_scheduler(rank, stage, changes):
     model = build_model(CONFIG)
     params = list(model.parameters())
-    optimizer = make(stage, model, params, torch.optim.SGD, rank.group, lr=0.1)
+    optimizer = make(stage, model, params, SGD[0], rank.group, **SGD[1])
     names = {param: name for name, param in model.named_parameters()}
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    scheduler = SCHEDULERS[changes](optimizer)
     for batch in batches(CONFIG, rank.world_size, 3):
         tokens, labels = shard_batch(batch, rank=rank.rank, world_size=rank.world_size)
         optimizer.zero_grad()
@@ -264,15 +271,16 @@ def with_a_scheduler(rank, stage):
     return {names[p]: t for p, t in optimizer.full_parameters().items()}
 
 
+@pytest.mark.parametrize("changes", SCHEDULERS)
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_scheduler_of_torch_drives_it(pool2, stage):
+def test_a_scheduler_of_torch_drives_it(pool2, stage, changes):
     model = build_model(CONFIG)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    optimizer = SGD[0](model.parameters(), **SGD[1])
+    scheduler = SCHEDULERS[changes](optimizer)
     for batch in batches(CONFIG, 2, 3):
         train_one_process(model, optimizer, [batch], chunks=2)
         scheduler.step()
-    for full in pool2.run(with_a_scheduler, stage):
+    for full in pool2.run(with_a_scheduler, stage, changes):
         for name, p in model.named_parameters():
             assert torch.equal(full[name], p), name
 
