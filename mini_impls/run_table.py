@@ -199,7 +199,7 @@ def _beside_model(ranks: Sequence[RankSummary], part: str) -> Iterable[str]:
         yield f"all ranks beside the model: {_of_model(ranks, part, 1)}"
     yield (
         "the model: the sum of estimate step, with rates measured on this "
-        f"machine before the run: {ranks[0].predicted[part].rates} sent, by rank 0"
+        f"machine before the run: {ranks[0].predicted[part].rates}, by rank 0"
     )
 
 

@@ -49,8 +49,10 @@ class Estimated(Expected):
         )
         told = (
             f"{format_flop_rate(known.flops_per_s)} in a training step alone, "
-            f"{format_seconds(known.call_s)} a call, {format_rate(known.bytes_per_s)}"
+            f"{format_seconds(known.call_s)} a call"
         )
+        if rates.ranks > 1:  # one alone calls, and sends nothing
+            told += f", {format_rate(known.bytes_per_s)} sent"
         exposed_s = sum(time.exposed.values()) + time.bubble
         return Predicted(exposed_s, time.total if compute_s else None, told)
 

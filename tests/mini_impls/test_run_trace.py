@@ -471,6 +471,12 @@ def test_each_rank_and_all_stand_beside_what_the_estimates_make_of_the_rates():
     assert told[-1].endswith(" alone, 1.00 ms a call, 10 MB/s sent, by rank 0")
 
 
+def test_one_rank_alone_which_sends_nothing_has_no_speed_of_sending():
+    made = Estimated(flops=1e9).at(replace(RATES, ranks=1), calls=4)
+    assert made is not None
+    assert made.rates.endswith(" alone, 1.00 ms a call")
+
+
 def test_what_nobody_measured_is_predicted_by_nobody():
     of = RankMetrics(0, 3, 1.0, 0.5, 0.0, 0.3, 0.3, None, 4, 80.0, None, None)
     due = {"": Estimated(flops=1e9)}
