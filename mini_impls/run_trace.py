@@ -16,6 +16,7 @@ Leaves out:
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -33,6 +34,7 @@ from mini_impls.run_metrics import (
 )
 from mini_impls.run_thin import live_tracks, shown_operations
 from readerkit.system.garbage import uncollected
+from readerkit.system.output import OutputError
 
 _TRACKS = ("steps", "computing", "waiting")
 LONGEST_NAME = 255
@@ -145,13 +147,18 @@ def check_target(path: Path) -> None:
 
 
 def write(path: Path, traces: Sequence[RankTrace]) -> None:
-    """Write the picture, whole or not at all; where a link leads, not in its place."""
+    """Write the picture, whole or not at all; where a link leads, not in its place.
+
+    Raises:
+        OutputError: a disk that is full, or a folder that is gone since it was checked.
+    """
     path = path.resolve()
     beside = path.with_name(f".{uuid4().hex}.part")  # others may write the same one
     try:
         beside.write_text(json.dumps(merge(traces), separators=(",", ":")))
         beside.replace(path)
     except OSError as error:  # of a disk that is full it names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()

@@ -28,7 +28,7 @@ class Traced:
     path: Path
 
     def __call__(self, rank: "Rank", args: argparse.Namespace) -> None:
-        """Run it; write the trace of all ranks, and say where the time went."""
+        """Run it; say where the time went, and write the trace of all ranks."""
         rates = measure_rates(rank, sees_memory=True)
         with Recorder(is_on=True, rates=rates) as recorder:
             self.demo(replace(rank, recorder=recorder), args)
@@ -36,9 +36,11 @@ class Traced:
         trace = drawn(recorder.take(rank.rank, rank.device))
         traces = gather(trace, rank.group)
         if traces is not None:
-            write(self.path, traces)
+            # First, for a disk may be full: what was measured is told all the same.
             told = table([each.summary for each in traces], width_of(sys.stdout))
-            rank.say(f"\n{told}\ntrace of all ranks: {self.path}")
+            rank.say(f"\n{told}")
+            write(self.path, traces)
+            rank.say(f"trace of all ranks: {self.path}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The command: from its arguments to the table, or the record, and the exit status."""
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -58,16 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.watch and args.json:
             raise ValueError("--watch and --json: got both, expected one")
         library = open_library(args.book)
-        shown: list[str] = []
-
-        def show(traces: Sequence[RankTrace]) -> None:
-            summaries = [drawn(each).summary for each in traces]
-            told = table(summaries, width_of(sys.stdout))
-            if args.trace is not None:
-                write(args.trace, traces)
-                told += f"\ntrace of all ranks: {args.trace}"
-            shown.append(fitting(told, sys.stdout))
-
+        traces: list[RankTrace] = []
         record = compare(
             library,
             comparison,
@@ -78,25 +70,52 @@ def main(argv: list[str] | None = None) -> int:
             share_gpus=args.oversubscribe,
             unpinned=args.unpinned,
             is_clocked=args.json or args.save is not None,  # nothing else shows it
-            show_traces=show if args.trace is not None or args.watch else None,
+            show_traces=traces.extend if args.trace or args.watch else None,
         )
         if record is None:
             return 0  # another rank of torchrun has it
-        if args.save is not None:
-            path = args.save / record_path(record.comparison, record.backend)
-            write_atomically(path, record.to_text().encode(), private=is_own(path))
-            print(f"wrote {path}", file=sys.stderr)
-        with printing():
-            print(
-                record.to_text()
-                if args.json
-                else "\n\n".join([report(record, library.book, args.lang), *shown])
-            )
+        try:
+            _print(record, library.book, traces, args)
+        finally:  # what cannot be printed is kept, and what cannot be kept was printed
+            _keep(record, traces, args)
     except (ValueError, ReaderkitError, RankFailedError, OutputError) as error:
         return complain_once(parser.prog, error)
     except SignalException as error:
         return 128 + error.sigval
     return 0 if record.agrees else 1
+
+
+def _print(
+    record: Record, book: Book, traces: Sequence[RankTrace], args: argparse.Namespace
+) -> None:
+    with printing():
+        if args.json:
+            print(record.to_text())
+            return
+        print(report(record, book, args.lang))
+        if traces:
+            told = table([drawn(each).summary for each in traces], width_of(sys.stdout))
+            print(f"\n{fitting(told, sys.stdout)}")
+
+
+def _keep(
+    record: Record, traces: Sequence[RankTrace], args: argparse.Namespace
+) -> None:
+    """Write the files that were asked for.
+
+    Raises:
+        StoreError: a disk that is full, or a folder that is gone meanwhile.
+        OutputError: the same, of the trace.
+    """
+    if args.save is not None:
+        path = args.save / record_path(record.comparison, record.backend)
+        write_atomically(path, record.to_text().encode(), private=is_own(path))
+        print(f"wrote {path}", file=sys.stderr)
+    if args.trace is not None:
+        write(args.trace, traces)
+        if not args.json:
+            with printing():
+                print(f"trace of all ranks: {args.trace}")
 
 
 def _options() -> Options:

@@ -33,8 +33,10 @@ from mini_impls.run_metrics import (
 from mini_impls.run_table import table
 from mini_impls.run_thin import live_tracks
 from mini_impls.run_trace import drawn, merge, write
+from readerkit.system.output import OutputError
 from readerkit.wording.numbers import format_bytes
 from tests.helpers import ROOT
+from tests.processes import children, wait_for
 
 RUN = [sys.executable, "-m", "readerkit", "run"]
 
@@ -515,11 +517,50 @@ def test_a_trace_that_the_disk_does_not_take_is_named_and_not_there(tmp_path):
     most, hardest = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hardest))
     try:
-        with pytest.raises(OSError, match=re.escape(f"'{tmp_path}/trace.json'")):
+        said = f"cannot write {tmp_path}/trace.json: File too large"
+        with pytest.raises(OutputError, match=re.escape(said)):
             run_trace.write(tmp_path / "trace.json", [trace])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, hardest))
     assert not list(tmp_path.iterdir())
+
+
+KEEPING = [
+    pytest.param(("run", "ddp"), "--trace", "rank   ", id="run --trace"),
+    pytest.param(
+        ("compare", "ddp"), "--trace", "rank   ", marks=pytest.mark.further,
+        id="compare --trace",
+    ),
+    pytest.param(
+        ("compare", "ddp"), "--save", "beside torch = ", marks=pytest.mark.further,
+        id="compare --save",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("words", "option", "table"), KEEPING)
+def test_what_was_measured_is_told_though_its_file_cannot_be_written(
+    words, option, table, tmp_path, real_cache
+):
+    (folder := tmp_path / "kept").mkdir()
+    target = folder / "trace.json" if option == "--trace" else folder
+    with subprocess.Popen(
+        [*RUN[:-1], *words, "--steps", "6", option, str(target)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # It has looked at the folder before it starts its tracker and two ranks.
+        wait_for(lambda: len(children(process.pid)) == 5, 120)
+        folder.rmdir()
+        folder.write_text("in the way")  # as good as a disk that is full by then
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert table in out
+    assert (err.count("\n"), "Traceback" in err) == (1, False), err
+    assert str(folder) in err
 
 
 @pytest.mark.further
