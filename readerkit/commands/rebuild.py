@@ -58,7 +58,7 @@ OWN_CHECKS = (
     "ended after a multiple.",
 )
 @shipped_language_option(
-    "What is said, titles and hints in another language: es; the rest is marked."
+    "What is said, titles, tasks and hints in another language: es; the rest is marked."
 )
 @json_option
 def rebuild(

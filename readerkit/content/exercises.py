@@ -58,9 +58,10 @@ EXERCISES_FILE: Kind[Exercise] = Kind("exercises", Exercise)
 
 
 class TranslatedExercise(Translation, frozen=True):
-    """An exercise in another language: how it is called, and what helps."""
+    """An exercise in another language: what it is called, and asks, and what helps."""
 
     title: Text = ""
+    asks: Text = ""
     hints: tuple[Text, ...] = ()
 
 
@@ -71,7 +72,7 @@ EXERCISE_TRANSLATIONS: Kind[TranslatedExercise] = Kind(
 
 def stamp(exercise: Exercise) -> str:
     """Return the name of what is translated of it."""
-    return english_stamp(exercise, ("title", "hints"))
+    return english_stamp(exercise, ("title", "asks", "hints"))
 
 
 def told(exercise: Exercise, other: TranslatedExercise | None) -> Exercise:
@@ -86,6 +87,6 @@ def told(exercise: Exercise, other: TranslatedExercise | None) -> Exercise:
     return replace(
         exercise,
         title=other.title if "title" in kept else f"[en] {exercise.title}",
-        asks=f"[en] {exercise.asks}",
+        asks=other.asks if "asks" in kept else f"[en] {exercise.asks}",
         hints=other.hints if "hints" in kept else marked,
     )

@@ -1,4 +1,4 @@
-"""The exercises' titles and hints in Spanish: all of them, of the English of today."""
+"""Titles, tasks and hints in Spanish: all exercises, of the English of today."""
 
 import re
 
@@ -28,7 +28,8 @@ def test_spanish_exercise_keeps_what_the_english_of_today_says(key):
     exercise, spanish = EXERCISES[key], SPANISH[key]
     assert spanish.of == stamp(exercise), f"once it says the same: {stamp(exercise)}"
     hints = zip(exercise.hints, spanish.hints, strict=True)
-    for english, other in ((exercise.title, spanish.title), *hints):
+    both = ((exercise.title, spanish.title), (exercise.asks, spanish.asks), *hints)
+    for english, other in both:
         is_code = english == other and english.startswith(CODE_ALONE)
         assert is_code or changed(english, other) == []
 
@@ -45,6 +46,9 @@ def test_what_was_of_another_english_is_said_in_english():
     assert (now.title, now.hints) == (SPANISH[now.key].title, SPANISH[now.key].hints)
     (other_title,) = in_language([replace(exercise, title="another")], "es")
     assert (other_title.title, other_title.hints) == ("[en] another", now.hints)
+    (other_task,) = in_language([replace(exercise, asks="another")], "es")
+    assert (other_task.asks, other_task.title) == ("[en] another", now.title)
+    assert now.asks == SPANISH[now.key].asks
     (other_hints,) = in_language([replace(exercise, hints=("one", "two"))], "es")
     assert other_hints.hints == ("[en] one", "[en] two")
     (unknown,) = in_language([replace(exercise, name="new")], "es")
@@ -58,6 +62,11 @@ def said(capsys, *argv):
         main(["rebuild", *argv, "--lang", "es"])
     assert ended.value.code == 0
     return " ".join(capsys.readouterr().out.split())
+
+
+def test_the_task_is_in_spanish(capsys):
+    out = said(capsys, "ddp", "mean")
+    assert f"{SPANISH['ddp/mean'].title} {SPANISH['ddp/mean'].asks} su copia" in out
 
 
 def test_the_list_and_the_hints_are_in_spanish(capsys):
