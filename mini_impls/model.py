@@ -31,7 +31,7 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class GPTConfig:
-    """Sizes of the model, under the names Megatron's TransformerConfig gives them."""
+    """Sizes of the model, as Megatron's TransformerConfig and GPTModel name them."""
 
     vocab_size: int = 64
     max_sequence_length: int = 32

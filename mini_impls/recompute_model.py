@@ -55,7 +55,7 @@ class Recompute:
     checkpoint_without_output: Callable[..., Any] = CheckpointWithoutOutput
 
     def __post_init__(self) -> None:
-        """Refuse what Megatron has no meaning for either."""
+        """Refuse parts that no layer has here, and settings without a meaning."""
         if unknown := self.modules - {"core_attn", "layernorm", "mlp"}:
             raise ValueError(f"no part of a layer here: {', '.join(sorted(unknown))}")
         if self.num_layers < 1:

@@ -49,7 +49,7 @@ class ZeroStage1(torch.optim.Optimizer):
         self.group = group
         self.rank, self.world_size = group.rank(), group.size()
         self.gradients = gradients
-        # An optimizer has no state before its first step, so this one costs nothing;
+        # Adam has no state before its first step, so that this one costs nothing;
         # it fills in the defaults of every group, and schedulers may change them there.
         super().__init__(optimizer_class(params, **defaults).param_groups, defaults)
         self.params: list[nn.Parameter] = [
