@@ -26,14 +26,14 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import mini_impls
+from readerkit.model.language import Told, packed, unpacked
 from readerkit.system.children import end_with_parent
-from readerkit.wording.numbers import counted
 
 PRELOADED = ("fsdp", "pipelining", "tensor.parallel")
 """Of torch.distributed: what many programs import is imported once."""
@@ -74,6 +74,7 @@ class Ended:
     """How it ended: what went wrong, if anything did, or what it printed."""
 
     fault: str = ""
+    """What the program raised as it is; what is said here is told, in any language."""
     rank: int = 0
     line: int = 0
     """Of the program; 0 where it is not known."""
@@ -184,7 +185,7 @@ def _shimmed() -> Any:
 
 
 def _tell(report: Path, line: int | None, said: str) -> None:
-    report.write_text(json.dumps({"line": line or 0, "fault": said}))
+    report.write_text(json.dumps({"line": line or 0, "fault": packed(said)}))
 
 
 def _stay_here(path: str, report: Path) -> None:
@@ -199,7 +200,8 @@ def _stay_here(path: str, report: Path) -> None:
             return
         if isinstance(address, tuple) and address and _is_beyond(address[0]):
             line = _line_of(path, sys._getframe(1))
-            _tell(report, line, f"connects beyond this machine: {address[0]}")
+            host = str(address[0])
+            _tell(report, line, Told("connects beyond this machine: {host}", host=host))
             os._exit(1)  # what it would raise, the program could catch
 
     sys.addaudithook(watch)
@@ -264,12 +266,13 @@ def _wait(program: Program, pids: dict[int, int]) -> Ended:
         elif not pid:
             time.sleep(STEP_S)
     if left := len([*_children()]):
-        processes = counted(left, "process", "processes")
-        return Ended(f"left {processes} running, and ended with it")
+        several = Told("left {count} processes running, and ended with it", count=left)
+        one = Told("left 1 process running, and ended with it")
+        return Ended(one if left == 1 else several)
     ranks = range(program.ranks)
     texts = [(folder / f"{rank}.out").read_text("utf-8", "replace") for rank in ranks]
     if not (loaded := folder / "0.loaded").is_file():
-        return Ended("ended by os._exit, not at its end")
+        return Ended(Told("ended by os._exit, not at its end"))
     return Ended(printed=tuple(texts), **json.loads(loaded.read_text()))
 
 
@@ -277,10 +280,11 @@ def _failed(folder: Path, rank: int, status: int) -> Ended:
     report = folder / f"{rank}.report"
     if report.is_file():
         told = json.loads(report.read_text())
-        return Ended(told["fault"], rank, told["line"])
+        return Ended(unpacked(told["fault"]), rank, told["line"])
     code = os.waitstatus_to_exitcode(status)
-    died = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
-    return Ended(died, rank)
+    if code < 0:
+        return Ended(Told("was ended by signal {number}", number=-code), rank)
+    return Ended(Told("ended with {status}", status=code), rank)
 
 
 def _late(program: Program, running: dict[int, int]) -> Ended:
@@ -295,7 +299,7 @@ def _late(program: Program, running: dict[int, int]) -> Ended:
         pattern = rf'File "{re.escape(program.path)}", line (\d+)'
         found = re.search(pattern, stack.read_text() if stack.is_file() else "")
         time.sleep(STEP_S)
-    said = f"had not ended after {program.timeout_s:g} s"
+    said = Told("had not ended after {seconds} s", seconds=f"{program.timeout_s:g}")
     return Ended(said, rank, int(found[1]) if found else 0)
 
 
@@ -375,7 +379,9 @@ def main() -> int:
         if "torch" in Path(program.path).read_text() and "torch" not in sys.modules:
             for name in PRELOADED:
                 importlib.import_module(f"torch.distributed.{name}")
-        print(json.dumps(asdict(run(program))), flush=True)
+        ended = run(program)
+        plain = {each.name: getattr(ended, each.name) for each in fields(ended)}
+        print(json.dumps(plain | {"fault": packed(ended.fault)}), flush=True)
     return 0
 
 

@@ -25,6 +25,7 @@ from readerkit.claims.proof import Sentence
 from readerkit.content.book import MINIS
 from readerkit.errors import ReaderkitError, SourceError
 from readerkit.evidence.experiment_output import Output, PrintedTwice
+from readerkit.model.language import Told, unpacked
 from readerkit.system.children import python
 from readerkit.upstreams.installed import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files
@@ -78,10 +79,10 @@ def read_experiment(library: Library, sentence: Sentence) -> Experiment:
     path = library.root / "annotations" / "experiments" / f"{check.name}.py"
     file = f"annotations/experiments/{check.name}.py"
     if not path.is_file():
-        raise ReaderkitError(f"{file}: no such program")
+        raise ReaderkitError(_at(file, Told("no such program")))
     text = read_at_most(path, library.root).decode()
     if wrong := program_fault(text, check.prints):
-        raise ReaderkitError(f"{file}: {wrong}")
+        raise ReaderkitError(_at(file, wrong))
     settings = settings_of(ast.parse(text))
     ranks, upstreams = settings["RANKS"], tuple(settings["UPSTREAMS"])
     return Experiment(check.name, path, text, ranks, upstreams)
@@ -127,11 +128,12 @@ class Laboratory:
             output = Output(ended["torch"], made_from, lines)
         except PrintedTwice as error:
             line = line_that_prints(experiment.text, error.figure)
-            return Ran(seconds, error=f"{experiment.file}:{line}: {error}")
+            place = f"{experiment.file}:{line}"
+            return Ran(seconds, error=_at(place, error.args[0]))
         if not (figures := output.figures()):
             place = f"{experiment.file}:{line_that_prints(experiment.text)}"
-            expected = "expected lines 'name = value'"
-            return Ran(seconds, error=f"{place}: prints no figure: {expected}")
+            none = Told("prints no figure: expected lines 'name = value'")
+            return Ran(seconds, error=_at(place, none))
         return Ran(seconds, output, figures)
 
     def _make_ready(self, name: str, tree: Path) -> str:
@@ -185,7 +187,9 @@ class Laboratory:
         if not (line := stdout.readline()):
             said = (self._folder / "runner.err").read_text("utf-8", "replace")
             last = said.strip().rpartition("\n")[2] or "nothing was said"
-            raise ReaderkitError(f"the process that runs experiments ended: {last}")
+            raise ReaderkitError(
+                Told("the process that runs experiments ended: {said}", said=last)
+            )
         ended: dict[str, Any] = json.loads(line)
         return ended
 
@@ -233,5 +237,12 @@ def open_laboratory(library: Library) -> Iterator[Laboratory]:
 
 def _placed(experiment: Experiment, ended: Mapping[str, Any]) -> str:
     place = f"{experiment.file}:{ended['line']}" if ended["line"] else experiment.file
-    who = f" (rank {ended['rank']})" if experiment.ranks > 1 else ""
-    return f"{place}: {ended['fault']}{who}"
+    fault = unpacked(ended["fault"])
+    if experiment.ranks == 1:
+        return _at(place, fault)
+    rank = ended["rank"]
+    return Told("{place}: {fault} (rank {rank})", place=place, fault=fault, rank=rank)
+
+
+def _at(place: str, fault: str) -> Told:
+    return Told("{place}: {fault}", place=place, fault=fault)

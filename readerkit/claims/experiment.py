@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from readerkit.claims.literals import NoLiteral, is_equal, literal_of
+from readerkit.model.language import Told
 
 MAX_PROGRAM_LINES = 40
 
@@ -21,7 +22,7 @@ def program_fault(text: str, figures: Iterable[str]) -> str:
     unnamed = [name for name in figures if name not in text]
     if not unnamed or _makes_names(text):
         return ""
-    return f"prints no figure '{unnamed[0]}'"
+    return Told("prints no figure '{name}'", name=unnamed[0])
 
 
 @lru_cache
@@ -55,19 +56,23 @@ def _written(node: ast.expr) -> str:
 def _shape_fault(text: str) -> str:
     count = len(text.splitlines())
     if count > MAX_PROGRAM_LINES:
-        return f"got {count} lines, expected at most {MAX_PROGRAM_LINES}"
+        most = MAX_PROGRAM_LINES
+        return Told(
+            "got {count} lines, expected at most {most}", count=count, most=most
+        )
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        return f"is no Python: {error}"
+        return Told("is no Python: {error}", error=error)
     if not ast.get_docstring(tree):
-        return "says nowhere what it tries: expected a docstring first"
+        return Told("says nowhere what it tries: expected a docstring first")
     try:
         settings = settings_of(tree)
     except NoLiteral as error:
-        return str(error)
-    if settings["RANKS"] not in (1, 2):
-        return f"RANKS is {settings['RANKS']!r}, expected 1 or 2"
+        wrong: str = error.args[0]
+        return wrong
+    if (ranks := settings["RANKS"]) not in (1, 2):
+        return Told("RANKS is {ranks}, expected 1 or 2", ranks=repr(ranks))
     return ""
 
 
@@ -120,5 +125,5 @@ def settings_of(tree: ast.Module) -> dict[str, Any]:
                 try:
                     found[name] = literal_of(ast.unparse(node.value))
                 except NoLiteral:
-                    raise NoLiteral(f"{name} is no literal") from None
+                    raise NoLiteral(Told("{name} is no literal", name=name)) from None
     return found

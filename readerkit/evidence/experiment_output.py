@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from readerkit.model import stored
+from readerkit.model.language import Told
 from readerkit.model.stored import Stored
 from readerkit.wording.next_command import typed
 
@@ -21,8 +22,14 @@ class PrintedTwice(ValueError):
     """A figure that stands on two lines of what a program printed."""
 
     def __init__(self, figure: str, first: int, second: int) -> None:
-        lines = f"lines {first} and {second} of what it printed"
-        super().__init__(f"prints the figure '{figure}' twice: {lines}")
+        twice = Told(
+            "prints the figure '{figure}' twice: lines {first} and {second} of what it "
+            "printed",
+            figure=figure,
+            first=first,
+            second=second,
+        )
+        super().__init__(twice)
         self.figure = figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 SPANISH = "es"
 LANGUAGES = ("en", SPANISH)
@@ -54,6 +55,20 @@ class InBoth(Told):
 def said(text: object, say: Say) -> str:
     """Return what is told in a language; any other text as it is."""
     return text.said(say) if isinstance(text, Told) else str(text)
+
+
+def packed(text: str) -> object:
+    """Return a text as JSON can hold it, what is told with what to say it again from.
+
+    >>> unpacked(packed(Told("{count} lines", count=3))).values
+    {'count': 3}
+    """
+    return [text.phrase, dict(text.values)] if isinstance(text, Told) else text
+
+
+def unpacked(value: Any) -> str:
+    """Return the text that was packed."""
+    return Told(value[0], **value[1]) if isinstance(value, list) else str(value)
 
 
 def in_each(text: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from readerkit.content.claims import ExperimentCheck
 from readerkit.content.resolved_notes import resolve_each
 from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.evidence.experiment_output import FILE
+from readerkit.model.language import said as in_language
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
@@ -173,7 +174,7 @@ def _run(
     try:
         return laboratory.run(read_experiment(library, sentence), timeout_s)
     except ReaderkitError as error:
-        return Ran(error=str(error))
+        return Ran(error=error.args[0])
 
 
 def _is_wrong(sentence: Sentence, ran: Ran) -> bool:
@@ -203,7 +204,7 @@ def _faults(
         more = len(sentences_behind) - MAX_NAMED
         named = "; ".join(sentences_behind[:MAX_NAMED])
         rest = say(" and {count} more").format(count=more) if more > 0 else ""
-        yield f"{error}: {say('not proved')}: {named}{rest}"
+        yield f"{in_language(error, say)}: {say('not proved')}: {named}{rest}"
 
 
 def _unlike_kept(
@@ -263,7 +264,7 @@ def _head(
     time = f", {ran.seconds:.1f} s" if ran.seconds else ""
     yield f"  annotations/experiments/{_experiment(sentence).name}.py{time}"
     if ran.error:
-        yield f"    {ran.error}"
+        yield f"    {in_language(ran.error, say_in(language))}"
 
 
 def _heading(library: Library, entry: str, language: str) -> Iterator[str]:

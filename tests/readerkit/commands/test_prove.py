@@ -101,15 +101,20 @@ def test_a_wrong_figure_fails_with_what_was_printed(tmp_path, capsys):
     )
 
 
+def give_spanish(book: str) -> None:
+    """Have a note of another English: that makes it a book in two languages."""
+    [file] = Path(book, "annotations").rglob("linear.yaml")
+    spanish = file.with_name("linear.es.yaml")
+    spanish.write_text("whole-step: {of: title-00000000, title: Uno}\n")
+
+
 def test_what_prove_says_by_itself_is_in_spanish_where_that_was_asked_for(
     tmp_path, capsys
 ):
     more = CLAIM + "  - {says: backward, experiment: {name: try, prints: {it: 1}}}\n"
     book = book_of(tmp_path, HEAD + 'print("total = 4")\nprint("it = 1")\n', more)
     words = ("prove", "--all", "--lang", "es", "--book", book)
-    [file] = Path(book, "annotations").rglob("linear.yaml")
-    spanish = file.with_name("linear.es.yaml")
-    spanish.write_text("whole-step: {of: title-00000000, title: Uno}\n")
+    give_spanish(book)
     done = run(capsys, *words)
     assert done.code == 1
     assert "    total = 4   se esperaba 3   FALSO\n" in done.out
@@ -117,6 +122,40 @@ def test_what_prove_says_by_itself_is_in_spanish_where_that_was_asked_for(
     assert "whole-step: '[en] Forward' no es cierto: salió total = 4" in done.err
     kept = run(capsys, *words, "--keep")
     assert "conservado: 1 salida, annotations/experiments/printed.json\n" in kept.out
+
+
+SPANISH_FAULTS = {
+    "hangs": (HEAD + HANGS, ":6: no había terminado tras 8 s"),
+    "prints nothing": (HEAD, ":2: no imprime ninguna cifra: se esperaban líneas"),
+    "raises": (HEAD + "\n1 / 0\n", ":5: ZeroDivisionError: division by zero"),
+    "is killed": (HEAD + "os.kill(os.getpid(), 9)\n", ": lo terminó la señal 9"),
+    "is on two ranks": (
+        TWO + "raise ValueError('{x}')\n",
+        ":5: ValueError: {x} (rank ",
+    ),
+    "leaves a process": (HEAD + SLEEP.format(""), ": dejó 1 proceso en ejecución"),
+    "connects beyond this machine": (
+        HEAD + "socket.getaddrinfo('somewhere.invalid', 80)\nprint('total = 3')\n",
+        ":4: se conecta más allá de esta máquina: somewhere.invalid",
+    ),
+    "has no docstring": ("total = 3\n", ": no dice en ninguna parte qué prueba"),
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "said"), SPANISH_FAULTS.values(), ids=SPANISH_FAULTS
+)
+def test_what_goes_wrong_with_a_program_is_said_in_spanish(
+    program, said, tmp_path, capsys
+):
+    words = ("prove", "--all", "--timeout", "8", "--lang", "es")
+    book = book_of(tmp_path, program)
+    give_spanish(book)
+    done = run(capsys, *words, "--book", book)
+    assert done.code == 1
+    fault = f"annotations/experiments/try.py{said}"
+    assert fault in done.out
+    assert f"readerkit: {fault}" in done.err and ": sin demostrar: " in done.err
 
 
 def test_a_site_that_is_made_again_knows_what_was_kept_since(tmp_path, capsys):
