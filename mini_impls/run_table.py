@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from mini_impls.recorder import Expected
 from mini_impls.run_metrics import RankMetrics, RankSummary
 from readerkit.wording.fold import fold
-from readerkit.wording.numbers import format_bytes, format_seconds
+from readerkit.wording.numbers import counted, format_bytes, format_seconds
 
 _HEADS = (
     "rank", "step", "computing", "hidden", "exposed", "waiting", "other",
@@ -63,15 +63,33 @@ def table(ranks: Sequence[RankSummary], columns: int | None = None) -> str:
 
 
 def screen(ranks: Sequence[RankSummary], columns: int, lines: int) -> list[str]:
-    """Return rows of such a screen: the tables, then the sentences that fit whole."""
+    """Return rows of such a screen: the tables, then the sentences that fit whole.
+
+    Where not all ranks fit, the row of all stays, and it is said how many are missing.
+    """
     parts = part_tables(ranks)
-    found = [row for part in parts for row in _told(replace(part, beside=[]), columns)]
+    grids = (_grids(parts, columns, n, len(ranks)) for n in range(len(ranks), -1, -1))
+    found: list[str] = next((g for g in grids if len(g) <= lines), [])
+    found = found or _grids(parts, columns, 0, len(ranks))[:lines]
     for sentence in (each for part in parts for each in part.beside):
         folded = fold(sentence, columns).split("\n")
         if len(found) + len(folded) > lines:
             break
         found += folded
     return found
+
+
+def _grids(
+    parts: Sequence[PartTable], columns: int, shown: int, ranks: int
+) -> list[str]:
+    """Return the tables with the first ranks alone, and of how many they are."""
+    cut = [
+        replace(part, rows=part.rows[: 1 + shown] + part.rows[1 + ranks :], beside=[])
+        for part in parts
+    ]
+    rows = [row for part in cut for row in _told(part, columns)]
+    missing = f"{ranks - shown} of {counted(ranks, 'rank')} are not shown"
+    return rows if shown == ranks else [*rows, missing]
 
 
 def _told(part: PartTable, columns: int | None) -> Iterable[str]:

@@ -79,6 +79,27 @@ def test_a_screen_has_whole_sentences_as_far_as_they_fit(columns, lines):
     assert (words == whole[-1]) == (lines > 30)
 
 
+@pytest.mark.parametrize(("columns", "lines"), [(200, 9), (200, 5), (79, 10), (40, 30)])
+def test_a_screen_without_room_for_all_ranks_says_how_many_it_leaves_out(
+    columns, lines
+):
+    below = screen([seen(rank) for rank in range(12)], columns, lines)
+    assert len(below) <= lines and max(map(len, below)) <= columns
+    names = [row.split()[0] for row in below[:-1]]
+    heads = names.count("rank")
+    left_out = re.fullmatch(r"(\d+) of 12 ranks are not shown", below[-1])
+    assert left_out, below
+    shown = 12 - int(left_out[1])
+    ranks = [*map(str, range(shown))]
+    assert names == ["rank", *ranks, "all"] * heads
+    assert len(below) + heads > lines  # there is no room for one more
+
+
+def test_a_screen_too_low_for_any_rank_is_filled_from_above():
+    below = screen([seen(rank) for rank in range(12)], 40, 3)
+    assert [row.split()[0] for row in below] == ["rank", "all", "rank"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_on_a_narrow_terminal_no_row_is_cut_or_wrapped(columns):
