@@ -38,7 +38,7 @@ from mini_impls.zero_bubble_plan import (
     get_orders,
     get_split_bubble,
 )
-from readerkit.estimate.bubble import SOURCES
+from readerkit.estimate.schedules import SOURCES
 from readerkit.wording.numbers import format_seconds
 
 EVEN = {"F": 1, "B": 1, "W": 1}

@@ -323,7 +323,7 @@ KINDS: dict[str, Find] = {
     "precision": _words("states", "PRECISIONS"),
     "recompute": _words("activations", "RECOMPUTE", "MODULES"),
     "recompute-whole": _words("activations", "RECOMPUTE"),
-    "schedule": _words("bubble", "SOURCES"),
+    "schedule": _words("schedules", "SOURCES"),
     "weights": _words("states", "WEIGHTS"),
 }
 """What a parameter may ask to be completed."""

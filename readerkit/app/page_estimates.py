@@ -12,7 +12,6 @@ from readerkit.app.interface_translation import read_words
 from readerkit.app.page_more import more
 from readerkit.app.page_script import known_names
 from readerkit.app.page_worked import (
-    RESERVE,
     as_flags,
     layout_of,
     sent,
@@ -20,10 +19,11 @@ from readerkit.app.page_worked import (
     trained,
 )
 from readerkit.app.published_runs import compared_runs
-from readerkit.estimate.bubble import CHUNKED, SOURCES, Pipeline
+from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.bubble_estimate import estimate_bubble
 from readerkit.estimate.checkpoint import estimate_checkpoint
 from readerkit.estimate.collective_estimate import estimate_collective
+from readerkit.estimate.defaults import CLUSTER, GLOBAL_BATCH, PRECISION, RESERVE
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan import Ranked, name_axes
@@ -36,6 +36,7 @@ from readerkit.estimate.report_others import (
     estimate_deepspeed,
 )
 from readerkit.estimate.reports import CONVENTIONS
+from readerkit.estimate.schedules import CHUNKED, SOURCES
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_estimate import estimate_step
@@ -95,7 +96,7 @@ prices:
 """,
 }
 """Of a reader: a model more, another memory of a GPU, another price."""
-PLANNED, GPUS, CLUSTER, TOP = "llama-2-70b", 64, "dgx-h100", 3
+PLANNED, GPUS, TOP = "llama-2-70b", 64, 3
 
 
 @cache
@@ -112,7 +113,7 @@ def work_out() -> Examples:
         shape=shape_of(PLANNED),
         cluster=find_cluster(CLUSTER),
         gpus=GPUS,
-        global_batch=1024,
+        global_batch=GLOBAL_BATCH,
         reserve=RESERVE,
     )
     made = make_plan(question, top=TOP)
@@ -196,7 +197,7 @@ def _tools() -> EstimateGroup:
         estimate_megatron_report(padded, layout),
         estimate_cookbook(shape_of(model), layout),
         estimate_deepspeed(
-            STATES["params"], nodes, stage=STATES["zero"], convention="mixed-18"
+            STATES["params"], nodes, stage=STATES["zero"], convention=PRECISION
         ),
     )
     return EstimateGroup(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu
-from readerkit.app.page_worked import RESERVE, as_flags, layout_of, shape_of, trained
+from readerkit.app.page_worked import as_flags, layout_of, shape_of, trained
 from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.collective_estimate import estimate_collective
 from readerkit.estimate.collectives import OPERATIONS
+from readerkit.estimate.defaults import CLUSTER, PRECISION, RESERVE
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.item import Estimate
@@ -20,7 +21,7 @@ from readerkit.wording.next_command import written
 from readerkit.wording.numbers import format_bytes, format_rate
 
 OFFLOAD: tuple[str, dict[str, Any]] = ("llama-2-7b", {"dp": 8, "flash": True})
-FORMATS = ("mixed-18", "fp8-13", "fp8lm-7")
+FORMATS = (PRECISION, "fp8-13", "fp8lm-7")
 SERVED: dict[str, Any] = {"tp": 8, "ep": 32, "dp": 32}
 FOLDED: dict[str, Any] = {"tp": 4, "ep": 32, "dp": 8, "etp": 1}
 CONTEXT, BATCH = 8192, 128
@@ -118,7 +119,7 @@ def _served() -> EstimateGroup:
 
 def _collectives() -> EstimateGroup:
     """Return all that nccl-tests times, over a ring in a node."""
-    cluster = find_cluster("dgx-h100")
+    cluster = find_cluster(CLUSTER)
     bandwidth, latency = cluster.inside_bytes_per_s, cluster.inside_latency_s
     command, worked = f"{written('estimate', 'comm')}", []
     for operation in OPERATIONS:

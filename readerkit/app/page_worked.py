@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from readerkit.app.catalog import find_gpu, find_model
+from readerkit.estimate.defaults import PRECISION, RESERVE
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.traffic_estimate import estimate_step_traffic
 from readerkit.render.html.estimate_examples import Worked
 from readerkit.wording.next_command import written
-
-RESERVE = 0.1
-"""As the command assumes it."""
 
 
 def shape_of(model: str) -> Shape:
@@ -44,7 +42,7 @@ def trained(
     model: str,
     gpu: str,
     values: Mapping[str, Any],
-    precision: str = "mixed-18",
+    precision: str = PRECISION,
 ) -> Worked:
     """Return the memory of a training."""
     estimate = estimate_training(
@@ -55,7 +53,7 @@ def trained(
         reserve=RESERVE,
     )
     given = {"model": model, **values, "gpu": gpu}
-    if precision != "mixed-18":
+    if precision != PRECISION:
         given["precision"] = precision
     return Worked(name, f"{written('estimate', 'memory')} {as_flags(given)}", estimate)
 

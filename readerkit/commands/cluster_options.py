@@ -9,6 +9,7 @@ import click
 from readerkit.commands.estimate_options import reserve_option
 from readerkit.commands.quantity_options import memory_size, rate, real, word
 from readerkit.commands.shown_options import OptionGroup
+from readerkit.estimate.defaults import CLUSTER, LINK_SHARE, MEMORY_PASSES, OVERLAP
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
@@ -18,26 +19,27 @@ if TYPE_CHECKING:
 cluster_options = OptionGroup(
     word(
         "cluster",
-        "A cluster that ships (default dgx-h100), or FILE.yaml.",
-        "dgx-h100",
+        f"A cluster that ships (default {CLUSTER}), or FILE.yaml.",
+        CLUSTER,
         shell_complete=names("clusters"),
     ),
     memory_size("gpu-memory", "Memory of a GPU, instead of the cluster's."),
     real("kernel-efficiency", "Share of peak of matrix kernels (default: the GPU's)."),
     real(
         "memory-passes",
-        "How often a kept activation crosses the GPU's memory (default 8).",
-        8.0,
+        "How often a kept activation crosses the GPU's memory "
+        f"(default {MEMORY_PASSES:g}).",
+        MEMORY_PASSES,
     ),
     real(
         "link-efficiency",
-        "Share of a link's bandwidth that collectives reach (default 0.7).",
-        0.7,
+        f"Share of a link's bandwidth that collectives reach (default {LINK_SHARE}).",
+        LINK_SHARE,
     ),
     real(
         "overlap",
-        "Share of data-parallel traffic that compute hides (default 0.5).",
-        0.5,
+        f"Share of data-parallel traffic that compute hides (default {OVERLAP}).",
+        OVERLAP,
     ),
     reserve_option,
 )

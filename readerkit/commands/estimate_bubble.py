@@ -10,8 +10,16 @@ import click
 
 from readerkit.commands.estimate_options import refuse_others
 from readerkit.commands.options import json_option, written_file
-from readerkit.commands.quantity_options import COUNT, EstimateCommand, amount, word
+from readerkit.commands.quantity_options import (
+    COUNT,
+    EstimateCommand,
+    amount,
+    either,
+    word,
+)
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
+from readerkit.estimate.defaults import SCHEDULE
+from readerkit.estimate.schedules import CHUNKED, SOURCES
 from readerkit.terminal.as_json import print_json
 from readerkit.wording.grid_blocks import fitting_grid
 
@@ -30,8 +38,7 @@ _NOT_SPLIT = frozenset(
 @OptionGroup(
     word(
         "schedule",
-        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-interleaved, zb-v or "
-        "dualpipe; 'all' for each.",
+        f"{either(SOURCES, SCHEDULE)}; 'all' for each.",
     ),
     amount("forward", "Time of a forward.", 1),
     amount(
@@ -70,7 +77,7 @@ def bubble(
     from readerkit.estimate.bubble_estimate import estimate_bubble
 
     if schedule is None:
-        schedule = "interleaved" if virtual_stages > 1 else "1f1b"
+        schedule = "interleaved" if virtual_stages > 1 else SCHEDULE
     sizes = {"stages": stages, "microbatches": microbatches} | times
     left_out: list[str] = []
     if schedule == "all":
@@ -102,7 +109,7 @@ def bubble(
 def _comparable(sizes: dict[str, Any], chunks: int) -> tuple[list[Pipeline], list[str]]:
     """Return every schedule of these sizes on equal work, and what is left out."""
     from readerkit.errors import EstimateError
-    from readerkit.estimate.bubble import CHUNKED, SOURCES, Pipeline
+    from readerkit.estimate.bubble import Pipeline
     from readerkit.estimate.zero_bubble import ORDERS
 
     found, left_out = [], list[str]()

@@ -17,12 +17,13 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.commands.shown_options import OptionGroup, brief_option, show
+from readerkit.estimate.defaults import PRECISION
 
 
 @click.command(cls=EstimateCommand)
 @OptionGroup(
     parameter_count("Of so many parameters, instead of a model (1T or 1t: 10^12)."),
-    word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
+    word("precision", f"Bytes per parameter ({PRECISION}).", PRECISION),
     rate("write-bandwidth", "What storage takes of the whole job: 100GB/s."),
     count("gpus", "Of the job."),
     real("gpu-mtbf-hours", "Mean time between failures of one GPU."),

@@ -26,6 +26,7 @@ from readerkit.commands.quantity_options import (
     word,
 )
 from readerkit.commands.shown_options import OptionGroup, brief_option, show, spoken
+from readerkit.estimate.defaults import SEQUENCE
 
 if TYPE_CHECKING:
     from readerkit.estimate.item import Estimate
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     parameter_count("Only model states, of so many parameters (7B or 7b: 7 × 10^9)."),
     click.option("--inference", is_flag=True, help="Weights and KV cache instead."),
     count("batch", "Sequences at once, in inference; dealt out over dp.", 1),
-    count("context", "Tokens of each, in inference (default 4096)."),
+    count("context", f"Tokens of each, in inference (default {SEQUENCE})."),
     real("weight-bytes", "Bytes of a weight, in inference.", 2),
     word(
         "weights",
@@ -173,7 +174,7 @@ def _inference(given: dict[str, Any], **room: Any) -> list[Estimate]:
         raise click.UsageError("--expert-weights: the model has no experts")
     run = estimate_inference(
         shape,
-        tokens=fit_sequence(shape, given["context"], 4096, "context"),
+        tokens=fit_sequence(shape, given["context"], SEQUENCE, "context"),
         batch=given["batch"],
         layout=layout,
         page_tokens=given["page_tokens"],

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from readerkit.commands.quantity_options import (
     ZeroStages,
     count,
+    either,
     gpu,
     memory_size,
     option,
@@ -20,6 +21,8 @@ from readerkit.commands.quantity_options import (
 )
 from readerkit.commands.shown_options import OptionGroup
 from readerkit.errors import EstimateError
+from readerkit.estimate.defaults import PRECISION, RESERVE, SCHEDULE, SEQUENCE
+from readerkit.estimate.schedules import SOURCES
 from readerkit.estimate.sizes import LAYOUT, MODEL, Size
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
@@ -170,16 +173,15 @@ layout_options = OptionGroup(
     flash_option,
     word(
         "schedule",
-        "gpipe, 1f1b (default), interleaved, zb-h1, zb-h2, zb-interleaved, zb-v or "
-        "dualpipe.",
+        f"{either(SOURCES, SCHEDULE)}.",
     ),
     word("cp-kind", "ring (default), all-gather or ulysses."),
     vocab_option,
     word(
         "precision",
-        "Bytes per parameter: mixed-12, mixed-16, mixed-18 (default), mixed-20, "
+        f"Bytes per parameter: mixed-12, mixed-16, {PRECISION} (default), mixed-20, "
         "fp32-16, adam8bit-10, sgd-12, fp8-13 or fp8lm-7.",
-        "mixed-18",
+        PRECISION,
     ),
 )
 sync_option = OptionGroup(
@@ -211,7 +213,7 @@ def take_layouts(given: dict[str, Any], shape: Shape | None = None) -> list[Layo
     if shape is not None:
         from readerkit.estimate.shape import fit_sequence
 
-        values["sequence"] = fit_sequence(shape, values["sequence"], 4096)
+        values["sequence"] = fit_sequence(shape, values["sequence"], SEQUENCE)
     for name in (
         "sequence_parallel",
         "recompute",
@@ -252,9 +254,9 @@ def _left_for_dp(gpus: Number, values: dict[str, Any]) -> int | None:
 
 reserve_option = real(
     "reserve",
-    "Share of the GPU kept free for context, buffers and fragmentation (default 0.1, "
-    "an assumption).",
-    0.1,
+    "Share of the GPU kept free for context, buffers and fragmentation (default "
+    f"{RESERVE}, an assumption).",
+    RESERVE,
 )
 gpu_options = OptionGroup(
     gpu("A GPU that ships, such as h100-80gb, or FILE.yaml."),

@@ -37,6 +37,13 @@ from readerkit.commands.shown_options import (
     show_sourced,
     spoken,
 )
+from readerkit.estimate.defaults import (
+    GLOBAL_BATCH,
+    PRECISION,
+    SEQUENCE,
+    TRIED_SCHEDULES,
+)
+from readerkit.estimate.schedules import SOURCES
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 from readerkit.terminal.folded import columns
@@ -51,17 +58,17 @@ if TYPE_CHECKING:
 @model_options
 @OptionGroup(
     count("gpus", "How many."),
-    count("global-batch", "Sequences of a step (1024).", 1024),
-    count("sequence", "Tokens of one (4096)."),
-    word("precision", "Bytes per parameter (mixed-18).", "mixed-18"),
+    count("global-batch", f"Sequences of a step ({GLOBAL_BATCH}).", GLOBAL_BATCH),
+    count("sequence", f"Tokens of one ({SEQUENCE})."),
+    word("precision", f"Bytes per parameter ({PRECISION}).", PRECISION),
     vocab_option,
     flash_option,
     option(
         Several(click.STRING),
         "schedule",
-        "Schedules to try, with commas, or all of gpipe, 1f1b, interleaved, zb-h1, "
-        "zb-h2, zb-interleaved, zb-v, dualpipe (default 1f1b,interleaved).",
-        "1f1b,interleaved",
+        f"Schedules to try, with commas, or all of {', '.join(SOURCES)} "
+        f"(default {','.join(TRIED_SCHEDULES)}).",
+        ",".join(TRIED_SCHEDULES),
         shell_complete=names("schedule", several=True),
     ),
     option(
@@ -127,7 +134,7 @@ def plan(as_json: bool, **given: Any) -> None:
         cluster=cluster,
         gpus=given["gpus"],
         global_batch=given["global_batch"],
-        sequence=fit_sequence(shape, given["sequence"], 4096),
+        sequence=fit_sequence(shape, given["sequence"], SEQUENCE),
         convention=given["precision"],
         reserve=given["reserve"],
         flash=given["flash"],
@@ -149,7 +156,7 @@ def plan(as_json: bool, **given: Any) -> None:
 
 def _tried(given: dict[str, Any]) -> dict[str, Any]:
     """Return what the options name to be tried, each once and in their order."""
-    from readerkit.estimate.bubble import SOURCES
+    from readerkit.estimate.schedules import SOURCES
     from readerkit.estimate.states import OFFLOAD
 
     every = {"schedule": tuple(SOURCES), "offload": tuple(OFFLOAD), "etp": None}

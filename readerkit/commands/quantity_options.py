@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -257,6 +258,12 @@ def option(kind: Any, name: str, text: str, default: Any = None, **more: Any) ->
     if default is not None:  # given as None it would answer a required option
         more["default"] = default
     return click.option(f"--{name}", type=kind, help=text, **more)
+
+
+def either(names: Iterable[str], default: str) -> str:
+    """Return names as a help says them: one, another (default) or a third."""
+    *first, last = (f"{each} (default)" if each == default else each for each in names)
+    return f"{', '.join(first)} or {last}"
 
 
 def word(name: str, text: str, default: Any = None, **more: Any) -> Any:

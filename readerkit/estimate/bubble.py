@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import MAX_RANKS, check_amount, check_choice, check_count
+from readerkit.estimate.defaults import SCHEDULE
 from readerkit.estimate.planned_steps import PlannedStep, drawn
 from readerkit.estimate.quantity import (
     Number,
@@ -22,6 +23,7 @@ from readerkit.estimate.quantity import (
     minimum,
     named_sizes,
 )
+from readerkit.estimate.schedules import CHUNKED, SOURCES, STAGES_OF_RANK
 from readerkit.estimate.sizes import PIPELINE
 from readerkit.estimate.zero_bubble import (
     check_sizes,
@@ -38,24 +40,8 @@ if TYPE_CHECKING:
 
     from mini_impls.timeline import Timeline
 
-SOURCES = {
-    "gpipe": "Huang et al. 1811.06965, section 2.3",
-    "1f1b": "Narayanan et al. 2104.04473, section 2.2.1",
-    "interleaved": "Narayanan et al. 2104.04473, section 2.2.2",
-    "zb-h1": "Qi et al. 2401.10241, section 2 and table 2",
-    "zb-h2": "Qi et al. 2401.10241, section 2 and table 2",
-    "zb-interleaved": "Qi et al. 2401.10241, table 2, over v chunks in the order of "
-    "torch's ScheduleInterleavedZeroBubble",
-    "zb-v": "Qi et al. 2401.10241, section 6",
-    "dualpipe": "DeepSeek-V3 2412.19437, table 2",
-}
-"""Every schedule; those that ``mini_impls`` lacks are run by ``zero_bubble``."""
-CHUNKED = ("interleaved", "zb-interleaved")
-"""Those whose ranks have any number of chunks."""
 SPLIT = ("zb-h1", "zb-interleaved", *ORDERS)
 """Those that split a backward."""
-STAGES_OF_RANK = {"dualpipe": 2}
-"""Where a rank has several of which a microbatch meets one: one of each direction."""
 MAX_RUN = 200_000
 """Steps of one chunk that a schedule is run with."""
 MAX_DRAWN = 20_000
@@ -83,7 +69,7 @@ class Pipeline(NamedTuple):
     ``weight`` the weights'.
     """
 
-    schedule: str = "1f1b"
+    schedule: str = SCHEDULE
     stages: int = 1
     microbatches: int = 1
     virtual_stages: int = 1

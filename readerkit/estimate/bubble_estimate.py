@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from readerkit.estimate.bubble import SOURCES, Pipeline
+from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.item import Estimate, Worksheet
+from readerkit.estimate.schedules import SOURCES
 from readerkit.model.language import Told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -21,7 +22,7 @@ PYTORCH = (
 
 
 def estimate_buckets(
-    shape: Shape, layout: Layout, *, convention: str = "mixed-18"
+    shape: Shape, layout: Layout, *, convention: str = PRECISION
 ) -> Estimate:
     """Return the default buckets of the first pipeline rank's gradients.
 

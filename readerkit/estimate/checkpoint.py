@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_count
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.quantity import Number
 from readerkit.estimate.states import precision
@@ -16,7 +17,7 @@ NEXT = "time from the end of one checkpoint to the start of the next"
 def estimate_checkpoint(
     *,
     params: Number,
-    convention: str = "mixed-18",
+    convention: str = PRECISION,
     write_bytes_per_s: Number | None = None,
     gpus: int | None = None,
     gpu_mtbf_hours: Number | None = None,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mini_impls.zero_bubble_orders import ORDERS
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import CHUNKED
 from readerkit.estimate.layout import Layout, stage_layers
+from readerkit.estimate.schedules import CHUNKED
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.zero_bubble import check_sizes
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from readerkit.errors import ReaderkitError
 from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.bubble_estimate import estimate_bubble
+from readerkit.estimate.defaults import CLUSTER, PRECISION, RESERVE, SCHEDULE, SEQUENCE
 from readerkit.estimate.hardware import Cluster, Gpu
 from readerkit.estimate.item import Estimate
 from readerkit.estimate.layout import Layout
@@ -25,9 +26,6 @@ from readerkit.estimate.step_estimate import estimate_step
 from readerkit.estimate.traffic_estimate import IN_ALL, estimate_step_traffic
 from readerkit.wording.meant_name import choose
 
-RESERVE = 0.1
-"""Of a GPU, as the commands assume it."""
-SEQUENCE = 4096
 QUESTIONS = ("memory", "bubble", "comm", "step")
 """What is asked of a setting: each is a command of ``readerkit estimate``."""
 
@@ -37,7 +35,7 @@ class Dials(NamedTuple):
 
     model: str = "llama-2-7b"
     gpu: str = "h100-80gb"
-    cluster: str = "dgx-h100"
+    cluster: str = CLUSTER
     """Of nodes with this GPU; empty: none that is known."""
     dp: int = 1
     tp: int = 1
@@ -48,11 +46,11 @@ class Dials(NamedTuple):
     micro_batch: int = 1
     microbatches: int = 1
     sequence: int | None = None
-    """Of tokens; None: 4096, or what a table of positions has."""
+    """Of tokens; None: the default, or what a table of positions has."""
     virtual_stages: int = 1
-    schedule: str = "1f1b"
+    schedule: str = SCHEDULE
     recompute: str = "none"
-    precision: str = "mixed-18"
+    precision: str = PRECISION
     sequence_parallel: bool = True
     flash: bool = True
 

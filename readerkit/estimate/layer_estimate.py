@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from readerkit.estimate.activations import PAPER, LayerKind, layer_activations
 from readerkit.estimate.checks import check_amount, check_reserve
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -14,7 +15,7 @@ from readerkit.wording.numbers import counted
 
 
 def estimate_layers(
-    shape: Shape, layout: Layout, *, convention: str = "mixed-18"
+    shape: Shape, layout: Layout, *, convention: str = PRECISION
 ) -> list[Estimate]:
     """Return what one layer of each kind keeps of one microbatch on one GPU.
 
@@ -61,7 +62,7 @@ def estimate_largest(
     stage: int,
     world_size: int,
     model_parallel: int = 1,
-    convention: str = "mixed-18",
+    convention: str = PRECISION,
 ) -> Estimate:
     """Return how many parameters' states fill a GPU, with no activations in it."""
     sheet, kept = Worksheet("the largest model that fits"), precision(convention)

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.activations import MODULES, RECOMPUTE
-from readerkit.estimate.bubble import STAGES_OF_RANK, Pipeline, check_schedule
+from readerkit.estimate.bubble import Pipeline, check_schedule
 from readerkit.estimate.checks import MAX_COUNT, MAX_RANKS, check_choice, check_count
+from readerkit.estimate.defaults import SCHEDULE, SEQUENCE
 from readerkit.estimate.quantity import Number, divide, named_sizes
+from readerkit.estimate.schedules import STAGES_OF_RANK
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import OFFLOAD, STAGES
 
@@ -45,8 +47,8 @@ class Layout(NamedTuple):
     microbatches: int = 1
     """Microbatches of one rank in one step."""
     virtual_stages: int = 1
-    schedule: str = "1f1b"
-    sequence: int = 4096
+    schedule: str = SCHEDULE
+    sequence: int = SEQUENCE
     first_layers: int = 0
     """Layers of the first pipeline rank, and the last; 0: as the others have."""
     last_layers: int = 0

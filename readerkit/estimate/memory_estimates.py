@@ -7,6 +7,7 @@ from typing import Any
 
 from readerkit.estimate.activations import PAPER
 from readerkit.estimate.checks import check_amount, check_reserve
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -57,7 +58,7 @@ def estimate_training(
     shape: Shape,
     layout: Layout,
     *,
-    convention: str = "mixed-18",
+    convention: str = PRECISION,
     gpu_bytes: Number | None = None,
     reserve: Number = 0,
 ) -> Estimate:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from readerkit.errors import EstimateError
 from readerkit.estimate.bubble import Pipeline, check_schedule
 from readerkit.estimate.checks import check_choice, check_count
+from readerkit.estimate.defaults import SEQUENCE, TRIED_SCHEDULES
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.quantity import Number
@@ -21,8 +22,6 @@ from readerkit.estimate.states import OFFLOAD, STAGES
 
 MICRO_BATCHES = (1, 2, 4, 8, 16)
 MAX_CHUNKS = 8
-SCHEDULES = ("1f1b", "interleaved")
-"""What is tried unless others are named: what Megatron-LM has, and torch."""
 Way = tuple[str, int]
 """A schedule, and the chunks of a rank under it."""
 
@@ -33,14 +32,14 @@ class PlanRequest(Setup):
 
     gpus: int
     global_batch: int
-    sequence: int = 4096
+    sequence: int = SEQUENCE
     flash: bool = True
     tokens: Number | None = None
     """Of the whole training, for days; None: only a step is timed."""
     deadline_days: Number | None = None
     means: Layout | None = None
     """Whose ZeRO stage, recompute and sequence parallelism alone; None: any."""
-    schedules: tuple[str, ...] = SCHEDULES
+    schedules: tuple[str, ...] = TRIED_SCHEDULES
     offloads: tuple[str, ...] = ("none",)
     etps: tuple[int, ...] | None = (0,)
     """Tensor-parallel ranks of an expert; 0: tp; None: every number."""

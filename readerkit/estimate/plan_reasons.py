@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
+from readerkit.estimate.defaults import TRIED_SCHEDULES
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import ranks_in_node
 from readerkit.estimate.parameters import parameter_count
-from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest
+from readerkit.estimate.plan_cuts import PlanRequest
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import LINKS, StepTime
 from readerkit.model.language import Told
@@ -113,7 +114,7 @@ def _chunks(layout: Layout) -> str:
 
 def named_schedule(layout: Layout) -> str:
     """Return the schedule of a layout, where a reader would take it for another."""
-    return "" if layout.schedule in SCHEDULES else f", {layout.schedule}"
+    return "" if layout.schedule in TRIED_SCHEDULES else f", {layout.schedule}"
 
 
 def memory_reason(question: PlanRequest) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -37,7 +38,7 @@ MEBIBYTE = 2**20
 
 
 def estimate_megatron_report(
-    shape: Shape, layout: Layout, *, convention: str = "mixed-18"
+    shape: Shape, layout: Layout, *, convention: str = PRECISION
 ) -> Estimate:
     """Return what Megatron-LM reports, and each difference of our estimate to it.
 

@@ -11,6 +11,7 @@ from math import floor
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_count
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -32,7 +33,7 @@ BUCKET, LIVE = 500_000_000, 1_000_000_000
 
 
 def estimate_cookbook(
-    shape: Shape, layout: Layout, *, convention: str = "mixed-18"
+    shape: Shape, layout: Layout, *, convention: str = PRECISION
 ) -> Estimate:
     """Return what the cookbook calculates, and each difference of ours to it.
 

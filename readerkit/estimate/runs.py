@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.checks import check_amount, check_choice
+from readerkit.estimate.defaults import PRECISION, RESERVE, TRIED_SCHEDULES
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.flops import narayanan_flops_per_iteration, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.plan_cuts import SCHEDULES, PlanRequest, cut_of
+from readerkit.estimate.plan_cuts import PlanRequest, cut_of
 from readerkit.estimate.plan_search import Search
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.step_time import Assumptions
@@ -61,11 +62,13 @@ class Run:
             cluster=cluster,
             layout=layout,
             seconds=_seconds(entry["measured"], shape, layout),
-            convention=str(entry.get("precision", "mixed-18")),
+            convention=str(entry.get("precision", PRECISION)),
             assumed=str(entry.get("assumed") or ""),
         )
 
-    def question(self, assumptions: Assumptions, reserve: float = 0.1) -> PlanRequest:
+    def question(
+        self, assumptions: Assumptions, reserve: float = RESERVE
+    ) -> PlanRequest:
         """Return what a planner would be asked for this run."""
         return PlanRequest(
             shape=self.shape,
@@ -77,7 +80,7 @@ class Run:
             reserve=reserve,
             flash=self.layout.flash,
             assumptions=assumptions,
-            schedules=tuple(dict.fromkeys((*SCHEDULES, self.layout.schedule))),
+            schedules=tuple(dict.fromkeys((*TRIED_SCHEDULES, self.layout.schedule))),
             offloads=tuple(dict.fromkeys(("none", self.layout.offload))),
             etps=tuple(dict.fromkeys((0, self.layout.etp))),
         )
@@ -148,7 +151,7 @@ def predict(run: Run, assumptions: Assumptions) -> float:
     return run.question(assumptions).time(run.layout).total
 
 
-def compare(run: Run, assumptions: Assumptions, reserve: float = 0.1) -> Compared:
+def compare(run: Run, assumptions: Assumptions, reserve: float = RESERVE) -> Compared:
     """Return a run beside its prediction, and where a plan ranks how it was cut."""
     question, own = run.question(assumptions, reserve), cut_of(run.layout)
     return Compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from readerkit.estimate.defaults import PRECISION, RESERVE
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import RankMemory, most_loaded
@@ -21,8 +22,8 @@ class Setup:
     shape: Shape
     cluster: Cluster
     assumptions: Assumptions = field(default_factory=Assumptions)
-    convention: str = "mixed-18"
-    reserve: float = 0.1
+    convention: str = PRECISION
+    reserve: float = RESERVE
     no_sync: bool = True
 
     @property

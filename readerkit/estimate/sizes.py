@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from readerkit.estimate.defaults import SEQUENCE
+
 
 class Size(NamedTuple):
     """A size of a model or a layout: its symbol, and what it is."""
@@ -54,7 +56,7 @@ LAYOUT = {
     "recompute_layers": Size("n_r", "layers recomputed in full", " (default: all)"),
     "first_layers": Size("L_1", "layers of the first pipeline rank", " (Megatron)"),
     "last_layers": Size("L_p", "layers of the last pipeline rank", " (Megatron)"),
-    "sequence": Size("s", "tokens of a sequence", " (default 4096)", 1),
+    "sequence": Size("s", "tokens of a sequence", f" (default {SEQUENCE})", 1),
 }
 PIPELINE = {
     "stages": Size("p", "pipeline ranks"),

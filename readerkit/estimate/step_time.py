@@ -12,6 +12,7 @@ from typing import NamedTuple
 from readerkit.errors import EstimateError
 from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.checks import check_amount, check_fraction
+from readerkit.estimate.defaults import LINK_SHARE, MEMORY_PASSES, OVERLAP, PRECISION
 from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
@@ -39,11 +40,11 @@ class Assumptions(NamedTuple):
 
     kernel_efficiency: float | None = None
     """Share of peak that matrix kernels reach while they run; None: the GPU's own."""
-    memory_passes: float = 8.0
+    memory_passes: float = MEMORY_PASSES
     """How often each kept activation crosses the GPU's memory, forward and backward."""
-    link_efficiency: float = 0.7
+    link_efficiency: float = LINK_SHARE
     """Share of a link's bandwidth that collectives reach."""
-    overlap: float = 0.5
+    overlap: float = OVERLAP
     """Share of traffic of dp, cp and offload that compute hides, at most."""
     pcie_bandwidth: Number | None = None
     """Of offload: bytes a second of one GPU to its CPU, one way after the other."""
@@ -295,7 +296,7 @@ def step_time(
     cluster: Cluster,
     assumptions: Assumptions,
     *,
-    convention: str = "mixed-18",
+    convention: str = PRECISION,
     no_sync: bool = True,
 ) -> StepTime:
     """Return where the time of a step goes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
@@ -34,7 +35,7 @@ def traffic_of_step(
     shape: Shape,
     layout: Layout,
     *,
-    convention: str = "mixed-18",
+    convention: str = PRECISION,
     no_sync: bool = True,
     rank: int | None = None,
 ) -> list[Traffic]:

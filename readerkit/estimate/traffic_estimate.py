@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
@@ -19,7 +20,7 @@ IN_ALL = {axis: f"{axis} in all" for axis in ("dp", "tp", "pp", "ep", "etp", "cp
 
 
 def estimate_step_traffic(
-    shape: Shape, layout: Layout, *, convention: str = "mixed-18", no_sync: bool = True
+    shape: Shape, layout: Layout, *, convention: str = PRECISION, no_sync: bool = True
 ) -> Estimate:
     """Return the volumes of a step as an estimate, with a sum for each axis.
 

@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import expect
 
 from readerkit.app.page_script import known_names
-from readerkit.estimate.bubble import SOURCES
 from readerkit.estimate.instrument import Dials
+from readerkit.estimate.schedules import SOURCES
 from readerkit.estimate.states import PRECISIONS
 from tests.browser.barriers import barriers
 from tests.browser.test_pages import overflow

@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from readerkit.estimate.activations import RECOMPUTE
-from readerkit.estimate.bubble import SOURCES
 from readerkit.estimate.instrument import Dials, Shipped
+from readerkit.estimate.schedules import SOURCES
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import PRECISIONS, STAGES
 from readerkit.render.html.escape import shown

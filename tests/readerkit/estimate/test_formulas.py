@@ -8,10 +8,10 @@ import pytest
 
 from readerkit.app.catalog import load_models
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import CHUNKED, SOURCES
 from readerkit.estimate.collectives import HIERARCHICAL
 from readerkit.estimate.item import Item
 from readerkit.estimate.layout import CP_KINDS
+from readerkit.estimate.schedules import CHUNKED, SOURCES
 from readerkit.estimate.states import PRECISIONS
 from readerkit.estimate.zero_bubble import ORDERS, check_sizes
 from readerkit.model.expression import evaluate

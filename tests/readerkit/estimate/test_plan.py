@@ -9,13 +9,13 @@ import pytest
 
 from readerkit.app.interface_translation import say_in
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import SOURCES
 from readerkit.estimate.findings import Setting
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import check_batch, lint
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_cuts import PlanRequest, cut_of
+from readerkit.estimate.schedules import SOURCES
 from readerkit.estimate.step_time import Assumptions
 from readerkit.model.language import said
 from tests.readerkit.estimate.catalog import CLUSTERS, shape

@@ -3,9 +3,10 @@
 import pytest
 
 from readerkit.errors import EstimateError
-from readerkit.estimate.bubble import CHUNKED, SOURCES, bubble_fraction
+from readerkit.estimate.bubble import bubble_fraction
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, group_seconds, ranks_in_node
+from readerkit.estimate.schedules import CHUNKED, SOURCES
 from readerkit.estimate.step_time import Assumptions, step_time
 from readerkit.estimate.step_traffic import traffic_of_step
 from readerkit.estimate.volumes import Traffic

@@ -10,7 +10,7 @@ import pytest
 
 from readerkit.app.interface_translation import read_words
 from readerkit.app.page_estimates import work_out
-from readerkit.estimate.bubble import SOURCES
+from readerkit.estimate.schedules import SOURCES
 from readerkit.render.html.estimate_examples import SECTIONS, Examples
 from readerkit.render.html.estimate_page import Case, estimate_page
 from readerkit.render.html.words import Words
