@@ -15,6 +15,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import resource_tracker
@@ -209,6 +210,9 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     exercise = find_exercise(read_exercises(), args.mini, args.name)
     take_over()
+    with suppress(AttributeError, OSError):  # where there is no stderr
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # prints are no results
+        sys.stdout = sys.stderr  # which keeps no line back, so that none is lost
     resource_tracker.ensure_running()  # Python's own: it stays when the rest is ended
     try:
         with ending_once() as may_end, ending_all():

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LEFT = 130
 """The exit code of an exam that was left: neither passed nor failed."""
+LARGEST_SEED = 2**63 - 1
+"""The history is of SQLite, whose whole numbers end here."""
 
 
 class _QuizGroup(NamingGroup):
@@ -144,7 +146,11 @@ def quiz() -> None:
 @click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
 @filter_options
 @click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
-@click.option("--seed", type=click.IntRange(0), help="The same questions once more.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    help="The same questions once more.",
+)
 @click.option(
     "--only",
     multiple=True,

@@ -21,6 +21,9 @@ from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 
 MAX_LINE = 100_000
+"""Characters that a message may have."""
+_REQUESTS = ("answer", "flag", "hint", "look", "skip", "stop")
+_NOTHING = Request()
 
 
 def lead(session: Session, lines: SourceLines) -> Standing:
@@ -59,10 +62,11 @@ def _with_lines(question: Prompt, lines: SourceLines) -> Prompt:
 
 def _next_result(session: Session, question: Prompt) -> Recorded | None:
     """Return the result of the next readable line; None where it ends the quiz."""
-    while line := sys.stdin.readline(MAX_LINE):
+    while line := sys.stdin.readline(MAX_LINE + 1):
         if not line.strip():
             continue
         try:
+            _check_whole(line)
             request = _request(line)
             if request.stop:
                 return None
@@ -88,10 +92,28 @@ def _next_result(session: Session, question: Prompt) -> Recorded | None:
     return None
 
 
+def _check_whole(line: str) -> None:
+    """Refuse a line that is too long, once: its rest is no message of its own."""
+    if len(line) <= MAX_LINE or line.endswith("\n"):
+        return
+    rest = line
+    while rest and not rest.endswith("\n"):
+        rest = sys.stdin.readline(MAX_LINE)
+    raise AnswerError(
+        f"got '{line.strip()[:60]}' and more, expected a line of at most "
+        f"{MAX_LINE:,} characters"
+    )
+
+
 def _request(line: str) -> Request:
     with suppress(MsgspecError, RecursionError, UnicodeError):
         request = decode(line, type=Request)
-        if request != Request(id=request.id):
+        wants = [n for n in _REQUESTS if getattr(request, n) != getattr(_NOTHING, n)]
+        if len(wants) > 1:
+            raise AnswerError(
+                f"got {' and '.join(wants)} on a line, expected one of them"
+            )
+        if wants:
             return request
     raise AnswerError(
         f"got '{line.strip()[:60]}', expected a JSON object on one line, its answer "

@@ -179,6 +179,9 @@ def test_question_about_code_brings_the_lines(book):
         '{"answer": ""}',
         '{"unknown": 1}',
         "{" * 5000,
+        pytest.param('{"answer": "' + " " * 250_000 + '112"}', id="long"),
+        '{"answer": "111", "skip": true}',
+        '{"hint": true, "stop": true}',
     ],
 )
 def test_line_that_is_no_answer_is_an_error_and_kept_nowhere(book, line):
@@ -194,6 +197,15 @@ def test_line_that_is_no_answer_is_an_error_and_kept_nowhere(book, line):
         assert driver.say(answer="112")["right"]
         assert driver.leave() == 0
     assert [answer.answer for answer in open_history().answers()] == ["112"]
+
+
+def test_seed_that_no_history_can_keep_is_refused(book, capsys):
+    where = ("quiz", "7", "--book", str(book), "--json")
+    largest = run(capsys, *where, "--seed", str(2**63 - 1))
+    assert json.loads(largest.out.splitlines()[0])["seed"] == 2**63 - 1
+    done = run(capsys, *where, "--seed", str(2**63))
+    assert done.code == 2
+    assert f"{2**63} is not in the range 0<=x<={2**63 - 1}" in done.err
 
 
 def test_lists_are_answers_too(book):

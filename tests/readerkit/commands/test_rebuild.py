@@ -128,6 +128,15 @@ def test_an_error_is_told_by_the_line_of_the_copy(tmp_path):
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
+def test_what_a_section_prints_is_not_among_the_results(tmp_path):
+    exercise = EXERCISES["collectives/ring"]
+    path = tmp_path / "collectives.py"
+    write(path, exercise, '    print("here I am")\n    raise ValueError')
+    ended = run(tmp_path, "collectives", "ring", "--file", path, "--json")
+    assert json.loads(ended.stdout)["passed"] is False
+    assert "here I am\n" in ended.stderr
+
+
 @pytest.mark.slow
 def test_what_never_ends_is_ended(tmp_path):
     exercise = EXERCISES["collectives/ring"]
