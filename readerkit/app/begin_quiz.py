@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import starmap
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from readerkit.errors import ReaderkitError, WrongUseError
+from readerkit.app.due_questions import due_now, within_day
+from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.history import History
-from readerkit.quiz.history_messages import ListedQuestion
-from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.messages import QuestionLeftOut
 from readerkit.quiz.report import FREE_TEXT
-from readerkit.quiz.seeded_draw import SeededDraw
+from readerkit.quiz.selection import (
+    WantedQuiz,
+    choose_questions,
+    matching,
+    suspended,
+)
 from readerkit.quiz.session import Session
 from readerkit.wording.meant_name import choose_all
-from readerkit.wording.next_command import typed
-
-if TYPE_CHECKING:
-    from readerkit.quiz.spaced_repetition import Due
 
 MAX_SEED = 1_000_000
 IN_SECONDS = 90
 """Up to so many a time is told in seconds, above in minutes, rounded up."""
-RETENTION, DAILY = "READERKIT_RETENTION", "READERKIT_DAILY"
 PRACTICE_EXAM = Told(
     "For practice: it does not count in progress. An exam counts where the bank alone "
     "chose questions, seed and time, and nobody saw them before."
@@ -42,30 +37,6 @@ PRACTICE_EXAM = Told(
 def now() -> datetime:
     """Return this moment."""
     return datetime.now(UTC)
-
-
-class WantedQuiz(Struct, frozen=True, kw_only=True):
-    """What a reader asks for; the bank's own rules where nothing is said."""
-
-    topics: tuple[str, ...] = ()
-    objectives: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    difficulties: tuple[int, ...] = ()
-    only: tuple[str, ...] = ()
-    """These questions, in their order."""
-    due: bool = False
-    count: int | None = None
-    exam: bool = False
-    seed: int | None = None
-    tries: int = 2
-    minutes: float | None = None
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether the reader chooses what is asked: no exam that counts."""
-        named = (self.topics, self.objectives, self.kinds, self.difficulties)
-        other = self.only or self.due or self.count or self.seed is not None
-        return any(named) or bool(other)
 
 
 def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
@@ -89,9 +60,9 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         if only:
             return tuple(name for name in only if name in among)
         if wanted.due:
-            ready = _due(bank, history, among)
+            ready = due_now(bank, history, among, now())
             due = len(ready)
-            return _within_day(ready, history)[:count]
+            return within_day(ready, history, now())[:count]
         return choose_questions(bank, seed=seed, count=count, among=among)
 
     questions, figures, lacking = _with_figures(bank, choose, among)
@@ -197,148 +168,3 @@ def _new_seed(history: History) -> int:
     while (seed := int.from_bytes(os.urandom(8), "big") % MAX_SEED) in seen:
         pass
     return seed
-
-
-def matching(bank: Bank, wanted: WantedQuiz) -> set[str]:
-    """Return the questions that are of what a reader wants.
-
-    Raises:
-        ReaderkitError: a name that the bank does not have.
-    """
-    asked = bank.questions.values()
-    topics = choose_all("topic", wanted.topics, bank.topics())
-    objectives = choose_all("objective", wanted.objectives, bank.objectives)
-    kinds = choose_all("kind", wanted.kinds, dict.fromkeys(q.type for q in asked))
-    return {
-        each.id
-        for each in asked
-        if (not topics or each.topic in topics)
-        and (not objectives or each.objective in objectives)
-        and (not kinds or each.type in kinds)
-        and (not wanted.difficulties or each.difficulty in wanted.difficulties)
-    }
-
-
-def choose_questions(
-    bank: Bank,
-    *,
-    seed: int,
-    count: int,
-    among: Iterable[str] | None = None,
-) -> tuple[str, ...]:
-    """Return questions spread over the objectives, in an order that the seed names.
-
-    Each round takes one question of every objective, so that a short quiz still asks
-    about as many of them as it can.
-    """
-    allowed = set(bank.questions if among is None else among)
-    draw = SeededDraw(bank.rules.version, "the choice of questions", seed)
-    piles: dict[str, list[str]] = {}
-    for name in draw.shuffled(sorted(allowed & set(bank.questions))):
-        piles.setdefault(bank.questions[name].objective, []).append(name)
-    chosen: list[str] = []
-    while len(chosen) < count and any(piles.values()):
-        for objective in draw.shuffled(sorted(piles)):
-            if piles[objective] and len(chosen) < count:
-                chosen.append(piles[objective].pop())
-    return tuple(chosen)
-
-
-def suspended(history: History) -> set[str]:
-    """Return the questions that only exams ask."""
-    return {each.question for each in history.suspensions()}
-
-
-def list_bank(
-    bank: Bank, history: History, wanted: WantedQuiz, *, flagged: bool = False
-) -> list[ListedQuestion]:
-    """Return the questions that are of what a reader wants, in the bank's order."""
-    moment = now()
-    coming = coming_back(history, moment)
-    due = {each.question: each.told(moment) for each in coming}
-    asked, aside = matching(bank, wanted), suspended(history)
-    words: dict[str, list[str]] = {}
-    for flag in history.flags():
-        words.setdefault(flag.question, []).append(flag.words)
-    listed = [
-        ListedQuestion(
-            *(each.id, each.type, each.topic, each.objective, each.difficulty),
-            " ".join(each.prompt.split()),
-            due[each.id].due if each.id in due else "",
-            each.id in due and due[each.id].due_now and each.id not in aside,
-            each.id in aside,
-            tuple(words.get(each.id, ())),
-            each.asks,
-        )
-        for each in bank.questions.values()
-        if each.id in asked and (each.id in words or not flagged)
-    ]
-    return [each for each in listed if each.due_now or not wanted.due]
-
-
-def coming_back(history: History, moment: datetime) -> list[Due]:
-    """Return when each answered question is due, as often as the reader wants.
-
-    Raises:
-        ReaderkitError: a retention that none can be.
-    """
-    from readerkit.quiz.spaced_repetition import (
-        due_questions,  # fsrs takes a while to import
-    )
-
-    answers = history.told_answers(timestamp(moment))
-    return due_questions(answers, retention=_setting(RETENTION, 0.9, 0.7, 0.97))
-
-
-def _setting(name: str, usual: float, least: float, most: float) -> float:
-    """Return a number that the environment may set.
-
-    Raises:
-        ReaderkitError: something else, or out of its bounds.
-    """
-    given = os.environ.get(name, "")
-    with suppress(ValueError):
-        if least <= (number := float(given or usual)) <= most:
-            return number
-    raise WrongUseError(f"{name}: got '{given}', expected {least:g} to {most:g}")
-
-
-def _within_day(ready: tuple[str, ...], history: History) -> tuple[str, ...]:
-    """Return those of the questions that are due which the day still has room for.
-
-    Raises:
-        ReaderkitError: the day had as many as the reader wants.
-    """
-    limit = int(_setting(DAILY, 0, 0, 9999))
-    if not limit:
-        return ready
-    today = now().astimezone().date()
-    reviews = {row.id for row in history.sessions() if row.mode == "review"}
-    done = {
-        (row.session, row.position)
-        for row in history.answers()
-        if row.session in reviews
-        and datetime.fromisoformat(row.answered).astimezone().date() == today
-    }
-    if len(done) >= limit:
-        raise ReaderkitError(
-            f"{len(ready)} due, and all wait for tomorrow: {DAILY} is {limit} a day, "
-            f"and {len(done)} were answered"
-        )
-    return ready[: limit - len(done)]
-
-
-def _due(bank: Bank, history: History, among: set[str]) -> tuple[str, ...]:
-    """Return the questions that are due, the longest first.
-
-    Raises:
-        ReaderkitError: none is.
-    """
-    coming = [each for each in coming_back(history, now()) if each.question in among]
-    ready = tuple(each.question for each in coming if each.moment <= now())
-    if not ready:
-        after = f"nothing was answered yet: {typed('quiz', str(bank.rules.phase))}"
-        if coming:
-            after = f"the next is due on {coming[0].moment:%Y-%m-%d %H:%M} UTC"
-        raise ReaderkitError(f"nothing is due: {after}")
-    return ready

@@ -18,7 +18,7 @@ from msgspec import Struct, json
 
 from readerkit.app.folders import data_folder, open_ledger, read_at_most
 from readerkit.errors import ReaderkitError
-from readerkit.labs import answers, results
+from readerkit.labs import predictions, results
 from readerkit.labs.lab import LABS
 from readerkit.model.expression import Number
 from readerkit.wording.next_command import typed
@@ -248,7 +248,7 @@ def _guess(folder: Path) -> GuessFigures:
     kept = _guesses_of(path)
     if kept.is_file():
         said = json.decode(kept.read_bytes(), type=_Guesses).guesses
-        answer = answers.answers(result, said)[0]
+        answer = predictions.predictions(result, said)[0]
         if answer.guess:
             return GuessFigures(answer.guess, answer.measured)
     run = typed("lab", "01", "--run")

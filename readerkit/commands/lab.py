@@ -167,7 +167,7 @@ def _asked(options: Sequence[str]) -> argparse.Namespace:
 
 def _ask_for_guesses() -> list[float | None]:
     """Return the guesses of a person at a terminal."""
-    from readerkit.labs.answers import QUESTIONS
+    from readerkit.labs.predictions import QUESTIONS
     from readerkit.terminal.asking import ask
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -189,14 +189,14 @@ def _guess(typed: str) -> float:
 
 def _show_steps(path: Path, guesses: Sequence[float | None]) -> None:
     """Print what was asked for, and draw all of it beside the result."""
-    from readerkit.labs.answers import answers
+    from readerkit.labs.predictions import predictions
     from readerkit.labs.results import DdpResult, read_result
-    from readerkit.render.lab_figures import Bars, bar_plot, print_answers
+    from readerkit.render.lab_figures import Bars, bar_plot, print_predictions
     from readerkit.render.note_view import console
     from readerkit.upstreams.store import write_atomically
 
     result = read_result(DdpResult, "01", path)
-    print_answers(answers(result, guesses), console())
+    print_predictions(predictions(result, guesses), console())
     rates: dict[int, list[float]] = {}
     for step in sorted(result.steps, key=lambda step: step.world_size):
         rates.setdefault(step.hidden_size, []).append(step.sequences / step.step_s)

@@ -29,10 +29,10 @@ from readerkit.terminal.group import NamingGroup
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
-    from readerkit.app.begin_quiz import WantedQuiz
     from readerkit.app.quiz_banks import QuizBanks
     from readerkit.quiz.bank import Bank
     from readerkit.quiz.history import History
+    from readerkit.quiz.selection import WantedQuiz
     from readerkit.quiz.session import Session
 
 LEFT = 130
@@ -190,7 +190,7 @@ def take(
         readerkit quiz 35 --objective goal-bubble --difficulty 3
         readerkit quiz 35 --seed 7 --json
     """
-    from readerkit.app.begin_quiz import WantedQuiz
+    from readerkit.quiz.selection import WantedQuiz
 
     asked = WantedQuiz(**wanted)
     if resume and asked.is_chosen:

@@ -129,12 +129,12 @@ def _bank(
     language: str,
 ) -> bytes:
     from readerkit.app import quiz_packages as packages
-    from readerkit.app.begin_quiz import WantedQuiz, matching
     from readerkit.app.cited_lines import SourceLines
     from readerkit.app.interface_translation import say_in
     from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
     from readerkit.errors import ReaderkitError
     from readerkit.model.language import said
+    from readerkit.quiz.selection import WantedQuiz, matching
     from readerkit.render import quiz_gift, quiz_qti
 
     banks = QuizBanks.at(book)

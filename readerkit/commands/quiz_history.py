@@ -56,11 +56,12 @@ def stats(
         return
     if phase is not None or any(wanted.values()):
         raise click.UsageError("these choose among questions: expected --items too")
-    from readerkit.app.begin_quiz import coming_back, suspended
+    from readerkit.app.due_questions import coming_back
     from readerkit.app.quiz_banks import open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.messages import encode_wide
     from readerkit.quiz.report import summary
+    from readerkit.quiz.selection import suspended
     from readerkit.terminal.pager import show_paged
 
     history, now = open_history(to_read=True), datetime.now(UTC)
@@ -103,10 +104,11 @@ def stats(
 def _tell_items(
     phase: int | None, book: Path | None, wanted: dict[str, Any], *, as_json: bool
 ) -> None:
-    from readerkit.app.begin_quiz import WantedQuiz, matching, now
+    from readerkit.app.begin_quiz import now
     from readerkit.app.quiz_banks import QuizBanks, open_history, tell_damage
     from readerkit.quiz.history_rows import timestamp
     from readerkit.quiz.item_statistics import item_statistics
+    from readerkit.quiz.selection import WantedQuiz, matching
     from readerkit.terminal.pager import show_paged
 
     banks = QuizBanks.at(book)

@@ -43,15 +43,18 @@ def list_questions(
         readerkit quiz list --due
         readerkit quiz list --flagged
     """
-    from readerkit.app.begin_quiz import WantedQuiz, list_bank
+    from readerkit.app.begin_quiz import now
+    from readerkit.app.due_questions import list_bank
     from readerkit.app.quiz_banks import QuizBanks, open_history
+    from readerkit.quiz.selection import WantedQuiz
     from readerkit.terminal.as_json import print_json
     from readerkit.terminal.pager import show_paged
 
     banks = QuizBanks.at(book)
     bank = banks.bank(banks.first_phase() if phase is None else phase)
     asked = WantedQuiz(due=due, **wanted)
-    listed = list_bank(bank, open_history(to_read=True), asked, flagged=flagged)
+    history = open_history(to_read=True)
+    listed = list_bank(bank, history, asked, now(), flagged=flagged)
     if as_json:
         from msgspec import to_builtins
 

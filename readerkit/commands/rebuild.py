@@ -310,7 +310,7 @@ def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
         limits = ["--timeout", f"{timeout:g}", "--limit", f"{20 * timeout + 60:g}"]
         try:
             run_module(
-                "mini_impls.faults.grade",
+                "mini_impls.faults.grade_rebuilt",
                 [*arguments, *limits],
                 command=_typed(exercise, "--check"),
                 ends_all=True,

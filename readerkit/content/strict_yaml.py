@@ -4,7 +4,7 @@ Hand-written content is data from anyone. Reading works on the parser's event st
 which stays flat however deep the input nests, and refuses what data files do not need:
 anchors and aliases (the bombs), merge keys, tags, duplicate keys, several documents.
 Plain scalars follow the YAML 1.2 core schema (without infinities), so that ``no`` and
-``on`` stay strings.
+``on`` stay strings. Which keys a file may have, ``validation`` says.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from html import escape
 from rich.console import Console
 from rich.table import Table
 
-from readerkit.labs.answers import Answer
 from readerkit.labs.generation_curve import WidthCurve
+from readerkit.labs.predictions import PredictedRatio
 from readerkit.wording.numbers import format_digits, format_seconds
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 640, 150, 90, 46
@@ -91,7 +91,7 @@ def _box(x: float, y: float, width: float, height: float, series: int) -> str:
     )
 
 
-def print_answers(answers: Sequence[Answer], screen: Console) -> None:
+def print_predictions(answers: Sequence[PredictedRatio], screen: Console) -> None:
     """Print, of each question, the guess, what size predicts, and the measure."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("asked")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from readerkit.app.begin_quiz import PRACTICE_EXAM, WantedQuiz, begin, exam_rules, now
+from readerkit.app.begin_quiz import PRACTICE_EXAM, begin, exam_rules, now
 from readerkit.app.quiz_banks import QuizBanks as Banks
 from readerkit.app.quiz_banks import open_history
 from readerkit.errors import ReaderkitError
@@ -22,6 +22,7 @@ from readerkit.quiz.kinds.short import MARKS
 from readerkit.quiz.messages import TextFinding, TryResult
 from readerkit.quiz.prompts import LocatePrompt, Prompt, SketchPrompt
 from readerkit.quiz.report import summary
+from readerkit.quiz.selection import WantedQuiz
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from readerkit.render.html.quiz import Feedback, Offer, QuizPage, Turn

@@ -41,6 +41,7 @@ from readerkit.model.typed_quantity import UNITS
 from readerkit.render import note_view
 from readerkit.render.html import (
     estimate_examples,
+    event_strip,
     mechanism_list,
     notes,
     play_words,
@@ -48,7 +49,6 @@ from readerkit.render.html import (
     record_view,
     related_pages,
     study,
-    timeline,
     uses_page,
 )
 from readerkit.site import run_page
@@ -76,7 +76,11 @@ TABLES = {
     "render/html/study.py": study.WRONG.values(),
     "render/html/uses_page.py": uses_page.KINDS.values(),
     "render/html/estimate_examples.py": sum(estimate_examples.SECTIONS.values(), ()),
-    "render/html/timeline.py": (timeline.IN_CPP, timeline.BY_HARNESS, timeline.STALE),
+    "render/html/event_strip.py": (
+        event_strip.IN_CPP,
+        event_strip.BY_HARNESS,
+        event_strip.STALE,
+    ),
     "render/html/mechanism_list.py": (
         *(each.title for each in mechanism_list.MECHANISMS.values()),
         *(each.watch for each in mechanism_list.MECHANISMS.values()),

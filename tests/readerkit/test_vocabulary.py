@@ -8,7 +8,7 @@ from mini_impls.compare.ops import OPS
 from readerkit.anchors.drift.verdict import SpanStatus
 from readerkit.content.vocabulary import DRIFT_STATUSES, OPERATIONS
 from readerkit.render.html.drift_page import TITLES
-from readerkit.render.html.timeline import SHORT
+from readerkit.render.html.event_strip import SHORT
 
 
 def test_every_operation_has_a_short_name_of_its_own():

@@ -30,10 +30,10 @@ from readerkit.render.html.charts import (
 )
 from readerkit.render.html.conclusion_view import conclusion_view, reason_of, work_view
 from readerkit.render.html.escape import shown
+from readerkit.render.html.event_strip import OPERATIONS, rank_view, unplaced
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.prediction import prediction, say_set_up
 from readerkit.render.html.site_model import Context, SiteModel
-from readerkit.render.html.timeline import OPERATIONS, rank_view, unplaced
 from readerkit.render.html.words import Text, Words
 from readerkit.wording.numbers import format_number
 

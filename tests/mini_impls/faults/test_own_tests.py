@@ -36,7 +36,14 @@ def grade(tmp_path, exercise, path, *limits):
     results = tmp_path / "results"
     words = [exercise.mini, exercise.name, str(path), str(results)]
     ended = subprocess.run(
-        [sys.executable, "-P", "-m", "mini_impls.faults.grade", *words, *limits],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "mini_impls.faults.grade_rebuilt",
+            *words,
+            *limits,
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -18,10 +18,10 @@ from rich.console import Console
 from readerkit.app.catalog import shipped
 from readerkit.commands import lab as lab_command
 from readerkit.content.strict_yaml import parse_yaml
-from readerkit.labs.answers import answers
 from readerkit.labs.lab import LABS
+from readerkit.labs.predictions import predictions
 from readerkit.labs.results import DdpResult, read_result
-from readerkit.render.lab_figures import print_answers, times
+from readerkit.render.lab_figures import print_predictions, times
 from readerkit.terminal import run_mini
 from tests.helpers import ROOT, run, run_process
 
@@ -97,10 +97,10 @@ def test_json_is_all_that_is_printed_or_is_refused(capsys):
 
 def test_guesses_stand_beside_what_was_measured(measure):
     [result] = measure("01").glob("*.json")
-    found = answers(read_result(DdpResult, "01", result), [100, None, 2])
+    found = predictions(read_result(DdpResult, "01", result), [100, None, 2])
     assert [answer.guess for answer in found] == [100, None, 2]
     screen = Console(width=40, file=io.StringIO())
-    print_answers(found, screen)
+    print_predictions(found, screen)
     words = screen.file.getvalue().split()
     assert "100x" in words and "65,536x" in words
 

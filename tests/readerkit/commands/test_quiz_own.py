@@ -5,13 +5,14 @@ import shutil
 import pytest
 from msgspec import json
 
-from readerkit.app.begin_quiz import WantedQuiz, begin, now
+from readerkit.app.begin_quiz import begin, now
 from readerkit.app.folders import data_folder, open_ledger
 from readerkit.app.own_figures import OwnFigures, keep_guesses
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.budget import Ceilings
 from readerkit.errors import ReaderkitError
 from readerkit.labs.results import AllReduce, DdpResult, DdpStep, Environment, Training
+from readerkit.quiz.selection import WantedQuiz
 from readerkit.quiz.session import Session
 from tests.helpers import ROOT
 from tests.readerkit.budget.jobs import job

@@ -10,7 +10,6 @@ import pytest
 from msgspec import structs
 from msgspec.json import decode
 
-from readerkit.app.begin_quiz import choose_questions
 from readerkit.errors import ReaderkitError
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
@@ -28,6 +27,7 @@ from readerkit.quiz.prompts import (
     SketchPrompt,
 )
 from readerkit.quiz.report import exported, summary
+from readerkit.quiz.selection import choose_questions
 from readerkit.quiz.session import Session
 from readerkit.quiz.variant import AnswerError
 from tests.readerkit.quiz.sample import sample_bank

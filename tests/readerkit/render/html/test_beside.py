@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mini_impls.compare.ops import OPS
 from readerkit.evidence.record import EventMatch, ExecutedLine, Lit, Record
-from readerkit.render.html.timeline import BY_HARNESS, IN_CPP, SHORT, STALE
+from readerkit.render.html.event_strip import BY_HARNESS, IN_CPP, SHORT, STALE
 from tests.events import event
 from tests.helpers import make_book, read_search_index, run, write_files
 from tests.snapshots.book import FILES, MINI, MINIS, MIRROR, add_upstream, record_of

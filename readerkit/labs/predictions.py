@@ -17,7 +17,7 @@ QUESTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PredictedRatio:
     """A ratio that was asked for."""
 
     question: str
@@ -28,7 +28,9 @@ class Answer:
     """What the reader said before."""
 
 
-def answers(result: DdpResult, guesses: Sequence[float | None]) -> list[Answer]:
+def predictions(
+    result: DdpResult, guesses: Sequence[float | None]
+) -> list[PredictedRatio]:
     """Return the measured answer to each question; widths that were not run are out.
 
     `guesses` are in the order of the questions, or empty.
@@ -39,7 +41,9 @@ def answers(result: DdpResult, guesses: Sequence[float | None]) -> list[Answer]:
         ordered = sorted(result.all_reduce, key=attrgetter("bytes"))
         small, large = ordered[0], ordered[-1]
         bytes_apart, times = large.bytes / small.bytes, large.median_s / small.median_s
-        found.append(Answer(QUESTIONS[0], bytes_apart, times, said.get(QUESTIONS[0])))
+        found.append(
+            PredictedRatio(QUESTIONS[0], bytes_apart, times, said.get(QUESTIONS[0]))
+        )
     for question, width in zip(QUESTIONS[1:], WIDTHS, strict=True):
         rates = {
             step.world_size: step.sequences / step.step_s
@@ -48,5 +52,7 @@ def answers(result: DdpResult, guesses: Sequence[float | None]) -> list[Answer]:
         }
         if {1, result.world_size} <= rates.keys():
             ratio = rates[result.world_size] / rates[1]
-            found.append(Answer(question, result.world_size, ratio, said.get(question)))
+            found.append(
+                PredictedRatio(question, result.world_size, ratio, said.get(question))
+            )
     return found

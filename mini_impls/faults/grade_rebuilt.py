@@ -1,4 +1,4 @@
-"""`python -m mini_impls.faults.grade`: a mini with a section that a reader wrote.
+"""`python -m mini_impls.faults.grade_rebuilt`: a mini with a section of a reader's.
 
 Each check runs the same work with the reader's file and with the mini's own, and what
 is measured must come out alike. Then the mini's own tests run on a copy that has the

@@ -1,4 +1,4 @@
-"""The time line of one rank's step: its events on both sides, and the way to each."""
+"""The strip of events of one rank's step, both sides, and the way to each."""
 
 from __future__ import annotations
 
