@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from ranks import RankPool
 
-from mini_impls.compare import run
+from mini_impls.compare import environment, record, run
 from mini_impls.compare.known import comparisons, find
 from mini_impls.compare.places import Places, get_roots
 from mini_impls.compare.tables import make_tables
@@ -60,7 +60,7 @@ def judge(results, comparison, known=None):
     sizes = comparison.sizes(len(results))
     tables = make_tables(results, "gloo", known, sizes)
     cpu = torch.device("cpu")
-    alone = run.losses_alone(comparison, results, MIN_STEPS, cpu)
+    alone = record.losses_alone(comparison, results, MIN_STEPS, cpu)
     lines = verdicts(comparison, results, tables, alone, known, sizes, "gloo")
     return lines, tables.events
 
@@ -90,7 +90,7 @@ def test_a_mini_agrees_with_its_upstream(as_it_is, comparison):
     on_wire = {v.what for v in lines if v.what.startswith("bytes on the wire")}
     is_unmeasured = comparison.writes_files or comparison.uneven
     assert len(on_wire) == (0 if is_unmeasured else 2)
-    assert bool(run.not_measured(comparison)) == is_unmeasured
+    assert bool(environment.not_measured(comparison)) == is_unmeasured
 
 
 @pytest.mark.further

@@ -5,7 +5,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
-from mini_impls.compare.run import versions
+from mini_impls.compare.environment import versions
 from readerkit.errors import ContentError
 from readerkit.evidence.clock import StepClock
 from readerkit.evidence.line_ranges import lines_from_text, lines_to_text
