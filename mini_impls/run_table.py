@@ -23,7 +23,9 @@ LATE = (
     "of the step with nothing under way: a thread of the backend begins, or Python "
     "wakes up, late"
 )
-NOTHING = "no step to show: the first warms up, and no other was taken"
+NOTHING = (
+    "no step to show: the first warms up, and no other was taken: --steps 3 shows one"
+)
 CALL_BYTES = 1024
 """What gloo may add to one call for each other rank: 48 bytes a message."""
 

@@ -625,6 +625,7 @@ def test_runs_that_write_one_file_at_once_leave_one_of_them_whole(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["same.json"]
 
 
-def test_of_one_step_a_trace_says_that_it_warms_up():
+def test_of_one_step_a_trace_says_that_it_warms_up_and_how_many_show_another():
     told = table([RankSummary(0, {}, {}, 1e9)])
-    assert told == "no step to show: the first warms up, and no other was taken"
+    why = "the first warms up, and no other was taken"
+    assert told == f"no step to show: {why}: --steps 3 shows one"
