@@ -20,7 +20,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -51,6 +50,7 @@ from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
 from readerkit.system.garbage import kept
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import Status, take_over
+from readerkit.system.temporary import temporary_folder
 from readerkit.wording.fold import fitting
 from readerkit.wording.numbers import counted
 
@@ -241,7 +241,7 @@ def run(
             importlib.import_module("torch._dynamo")
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = ""  # see `ending_once`
     with (
-        tempfile.TemporaryDirectory(prefix="mini-impls-") as name,
+        temporary_folder("mini-impls-") as name,
         ending_once() as ranks_are_known,
     ):
         run_dir = Path(name)

@@ -1,7 +1,6 @@
 """Reads what torch's profiler recorded in a process: spans, and what was allocated."""
 
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
@@ -9,6 +8,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from readerkit.system.garbage import uncollected
+from readerkit.system.temporary import temporary_folder
 
 Event = Mapping[str, Any]
 """One that the profiler saw, as a trace of Chrome's has it."""
@@ -37,7 +37,7 @@ class _File(TypedDict):
 @uncollected()
 def read_events(profiled: Any) -> tuple[int, Sequence[Event]]:
     """Return all that was recorded, by way of torch's file, and its times' zero."""
-    with tempfile.TemporaryDirectory(prefix="mini-impls-trace-") as folder:
+    with temporary_folder("mini-impls-trace-") as folder:
         path = Path(folder) / "trace.json"
         profiled.export_chrome_trace(str(path))
         found = msgspec.json.decode(path.read_bytes(), type=_File)

@@ -24,6 +24,7 @@ from mini_impls.recorder import RankTrace
 from mini_impls.supervise import ending_once
 from readerkit.app.library import Library
 from readerkit.evidence.record import Record
+from readerkit.system.temporary import temporary_folder
 
 UNPINNED = "--unpinned"
 MOST_NAMED = 4
@@ -85,7 +86,7 @@ def compare(
     check_timeout(timeout_s)
     load = load_before()
     with (
-        tempfile.TemporaryDirectory(prefix="readerkit-compare-") as name,
+        temporary_folder("readerkit-compare-") as name,
         _clearing(name),
     ):
         files = {"pytorch": upstream_files.check_torch(library, unpinned=unpinned)}

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from readerkit.app.rebuilding import ROOT
 from readerkit.content.exercises import Exercise
 from readerkit.system.children import LEFT, end_with_parent
 from readerkit.system.status import STARTED
+from readerkit.system.temporary import temporary_folder
 
 TESTS = "tests/mini_impls"
 NEEDED = ("pytest", "hypothesis")
@@ -117,7 +117,7 @@ def _read_failure(report: Path) -> FailedTest:
 @contextmanager
 def running(exercise: Exercise, path: Path) -> Iterator[OwnTests]:
     """Run the tests on a copy with the file at `path` in it; end what is left of it."""
-    with tempfile.TemporaryDirectory(prefix="readerkit-own-tests-") as name:
+    with temporary_folder("readerkit-own-tests-") as name:
         folder = Path(name)
         _copy(folder, exercise, path)
         own = ("READERKIT_COMMAND", STARTED, LEFT)  # what this process was told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from mini_impls.faults.fault import Mutant, install, is_imported
 from mini_impls.faults.symptoms import Outcome
 from mini_impls.faults.works import get_work
 from mini_impls.launch import Rank
+from readerkit.system.temporary import temporary_folder
 
 
 def run_work(rank: Rank, work: str, mutant: Path | None, timeout_s: float) -> Any:
@@ -37,7 +37,7 @@ def observe(
     A call within the work that waits longer than `timeout_s` is a failure. Told to end,
     it ends its ranks and this process.
     """
-    with tempfile.TemporaryDirectory(prefix="mini-impls-fault-") as name:
+    with temporary_folder("mini-impls-fault-") as name:
         path = None if mutant is None else mutant.write(Path(name))
         try:
             ranks = launch.run(

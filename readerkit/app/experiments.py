@@ -27,6 +27,7 @@ from readerkit.errors import ReaderkitError, SourceError
 from readerkit.evidence.experiment_output import Output, PrintedTwice
 from readerkit.model.language import Told, unpacked
 from readerkit.system.children import python
+from readerkit.system.temporary import temporary_folder
 from readerkit.upstreams.installed import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files
 
@@ -229,7 +230,7 @@ def _start_runner(folder: Path) -> subprocess.Popen[str]:
 def open_laboratory(library: Library) -> Iterator[Laboratory]:
     """Yield what runs the programs of a book; behind it no file is left."""
     with (
-        tempfile.TemporaryDirectory(prefix="readerkit-prove-") as name,
+        temporary_folder("readerkit-prove-") as name,
         contextlib.closing(Laboratory(library, Path(name))) as laboratory,
     ):
         yield laboratory

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -299,10 +298,11 @@ def _read(path: Path) -> str:
 
 def _run(section: Section, text: str, timeout: float) -> list[dict[str, Any]]:
     """Return the results of a process that runs the file, and ends with it."""
+    from readerkit.system.temporary import temporary_folder
     from readerkit.terminal.run_mini import run_module
 
     exercise = section.exercise
-    with tempfile.TemporaryDirectory(prefix="readerkit-rebuild-") as folder:
+    with temporary_folder("readerkit-rebuild-") as folder:
         file = Path(folder) / Path(exercise.at.file).name
         file.write_text(text, "utf-8")
         kept = Path(folder) / "results"

@@ -43,13 +43,18 @@ def left(pids):
 @contextmanager
 def grading(tmp_path, then):
     """Grade a section that leaves processes; yield the command and where they are."""
+    (tmp_path / "tmp").mkdir(exist_ok=True)
     path, pids = tmp_path / MERGE.at.file.rpartition("/")[2], tmp_path / "pids"
     write(path, MERGE, LEAVES.format(pids=str(pids), then=then))
     words = ["rebuild", MERGE.mini, MERGE.name, "--file", str(path)]
     with subprocess.Popen(
         [sys.executable, "-m", "readerkit", *words],
         cwd=ROOT,
-        env={**os.environ, "READERKIT_DATA": str(tmp_path / "data")},
+        env={
+            **os.environ,
+            "READERKIT_DATA": str(tmp_path / "data"),
+            "TMPDIR": str(tmp_path / "tmp"),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -69,6 +74,26 @@ def test_what_a_section_leaves_behind_is_ended_with_its_grading(tmp_path):
         out, _ = command.communicate(timeout=120)
         assert (command.returncode, "ValueError: enough" in out) == (1, True)
         assert left(pids) and all(map(is_gone, left(pids)))
+
+
+def test_folders_of_a_killed_grading_are_cleared_by_the_next_one(tmp_path):
+    def folders():
+        return [*(tmp_path / "tmp").glob("*[!.]-*")]
+
+    with grading(tmp_path, HANGS) as (command, pids):
+        wait_for(lambda: left(pids), 120)
+        grader = the_grader(command)
+        for pid in (grader, command.pid):
+            os.kill(pid, signal.SIGKILL)
+        command.wait()
+        assert {f.name.rpartition("-")[0] for f in folders()} == {
+            "mini-impls",
+            "readerkit-rebuild",
+        }
+        wait_for(lambda: is_gone(grader), 60)
+    with grading(tmp_path, FAILS) as (command, _):
+        command.communicate(timeout=120)
+    assert folders() == []
 
 
 def the_command(command):
