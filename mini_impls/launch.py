@@ -1,8 +1,9 @@
 """Ranks, groups and devices: how a mini starts; `supervise` is how it ends.
 
 `main` is the whole command line of a mini. Under torchrun the process is a rank
-already; otherwise it starts the ranks itself, over a file and the loopback interface,
-so that nothing listens to the outside and nothing outlives the launcher.
+already (see `torchrun`); otherwise it starts the ranks itself, over a file and the
+loopback interface, so that nothing listens to the outside and nothing outlives the
+launcher.
 
 Follows:
 - pytorch/pytorch: torch/distributed/elastic/multiprocessing/api.py
@@ -21,7 +22,6 @@ import os
 import signal
 import sys
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -41,12 +41,25 @@ from torch.distributed.elastic.multiprocessing import (
 from mini_impls import failures
 from mini_impls.failures import RankFailedError
 from mini_impls.gpus import check_devices, take_device
-from mini_impls.limits import Options, check_timeout, complain
-from mini_impls.machine import INSIST, check_room
+from mini_impls.limits import (
+    START_S,
+    Options,
+    add_run_options,
+    check_timeout,
+    complain,
+    program,
+)
+from mini_impls.machine import check_room
 from mini_impls.recorder import Recorder
 from mini_impls.run_trace import check_target
 from mini_impls.run_wrapped import Traced, Watched
 from mini_impls.supervise import TYPED, die_with_parent, ending_once, wait
+from mini_impls.torchrun import (
+    complain_once,
+    is_under_torchrun,
+    of_this_start,
+    ranks_of,
+)
 from readerkit.system.garbage import kept
 from readerkit.system.output import OutputError, printing
 from readerkit.system.status import Status, take_over
@@ -59,15 +72,6 @@ GRACE_S = 1.0
 
 FELT_GRACE_S = 3.0
 """How long one lingers that lost a neighbour: whoever failed itself ends the run."""
-
-START_S = 300.0
-"""How long the first rank waits for the last one to be up."""
-
-MEET_S = 0.05
-"""How often a rank of torchrun asks whether rank 0 has named this start."""
-
-SPEAK_S = 20.0
-"""How long ranks of torchrun leave it to rank 0 to say what all of them have found."""
 
 
 # --- 1. what a rank knows about itself ---
@@ -269,37 +273,6 @@ def run(
             ranks.close(signal.SIGKILL, timeout=5)
 
 
-def is_under_torchrun() -> bool:
-    """Tell whether torchrun has made this process a rank."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
-
-
-def of_this_start(shared: dist.Store, rank: int, world_size: int) -> dist.Store:
-    """Return a part of a store that no start of these ranks before this one has had.
-
-    The agent keeps its store when it starts workers again, with the addresses of those
-    that are gone. No number of starts will do for a name: each agent counts its own. So
-    rank 0 names this one, and only answers of ranks that are alive let it begin: each
-    waits until its own, made this moment, is among those that rank 0 has heard.
-    """
-    shared.set_timeout(timedelta(seconds=START_S))
-    mine = uuid.uuid4().hex
-    if rank == 0:
-        shared.set("start", mine)
-        alive = [shared.get(f"{mine}/{r}").decode() for r in range(1, world_size)]
-        shared.set(f"{mine}/heard", " ".join(alive))
-        return dist.PrefixStore(mine, shared)
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        start = shared.get("start").decode()  # of this start, or still of the last one
-        shared.set(f"{start}/{rank}", mine)
-        heard = f"{start}/heard"
-        if shared.check([heard]) and mine in shared.get(heard).decode():
-            return dist.PrefixStore(start, shared)
-        time.sleep(MEET_S)
-    raise TimeoutError(f"rank {rank} has not met rank 0 in {START_S:.0f} s")
-
-
 def join(
     fn: Callable[..., Any], args: tuple[Any, ...], *, backend: str, timeout_s: float
 ) -> Any:
@@ -314,52 +287,6 @@ def join(
 
 
 # --- 4. the command line of every mini ---
-
-
-def program() -> str:
-    """Return what was typed to come here, as messages name it."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    typed = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
-    return os.environ.get("READERKIT_COMMAND", typed.removesuffix(".__main__"))
-
-
-def complain_once(program: str, error: Exception) -> int:
-    """Say once what every rank has found; return the exit status."""
-    if is_under_torchrun() and os.environ["RANK"] != "0":
-        time.sleep(SPEAK_S)  # rank 0 says it, and with its end torchrun ends the others
-        return 1
-    return complain(program, error)
-
-
-def add_run_options(parser: Options, steps: int) -> None:
-    """Add the options of whatever starts ranks; so many steps are the default."""
-    parser.add_argument("--world", type=int, help="number of ranks (default 2)")
-    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
-    parser.add_argument("--steps", type=int, default=steps, help="default %(default)s")
-    parser.add_argument(
-        "--timeout", type=float, default=60.0, help="seconds a collective may take"
-    )
-    parser.add_argument(
-        "--trace", type=Path, metavar="FILE", help="write one trace of all ranks"
-    )
-    parser.add_argument(
-        "--watch", action="store_true", help="show where the time goes, as it goes"
-    )
-    parser.add_argument(INSIST, action="store_true", help="start them all the same")
-
-
-def ranks_of(wanted: int | None) -> int:
-    """Return how many ranks there will be: torchrun's, the user's choice, or two.
-
-    Raises:
-        ValueError: a choice that contradicts torchrun.
-    """
-    if not is_under_torchrun():
-        return 2 if wanted is None else wanted
-    launched = int(os.environ["WORLD_SIZE"])
-    if wanted not in (None, launched):
-        raise ValueError(f"--world {wanted} under torchrun with {launched}")
-    return launched
 
 
 def main(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
+from mini_impls.machine import INSIST
 from readerkit.errors import WrongUseError
 from readerkit.system.output import OutputError, printing
 from readerkit.wording.fold import fitting
@@ -16,6 +19,9 @@ LONGEST_S = 365 * 24 * 3600.0
 
 MOST_STEPS = 10_000
 """The most steps of a run, whose batches are all made before the first."""
+
+START_S = 300.0
+"""How long the first rank waits for the last one to be up."""
 
 
 def check_timeout(timeout_s: float) -> None:
@@ -89,3 +95,27 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return super()._fill_text(text, width, f"{indent}  ")
+
+
+def program() -> str:
+    """Return what was typed to come here, as messages name it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    typed = f"python -m {spec.name}" if spec else Path(sys.argv[0]).name
+    return os.environ.get("READERKIT_COMMAND", typed.removesuffix(".__main__"))
+
+
+def add_run_options(parser: Options, steps: int) -> None:
+    """Add the options of whatever starts ranks; so many steps are the default."""
+    parser.add_argument("--world", type=int, help="number of ranks (default 2)")
+    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
+    parser.add_argument("--steps", type=int, default=steps, help="default %(default)s")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, help="seconds a collective may take"
+    )
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE", help="write one trace of all ranks"
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="show where the time goes, as it goes"
+    )
+    parser.add_argument(INSIST, action="store_true", help="start them all the same")

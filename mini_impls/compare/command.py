@@ -13,18 +13,12 @@ from mini_impls.compare.known import MINIS, comparisons, find
 from mini_impls.compare.run import UNPINNED, compare
 from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError
-from mini_impls.launch import (
-    add_run_options,
-    complain_once,
-    is_under_torchrun,
-    program,
-    ranks_of,
-)
-from mini_impls.limits import Options
+from mini_impls.limits import Options, add_run_options, program
 from mini_impls.machine import check_room
 from mini_impls.recorder import RankTrace
 from mini_impls.run_table import table
 from mini_impls.run_trace import check_target, drawn, write
+from mini_impls.torchrun import complain_once, is_under_torchrun, ranks_of
 from readerkit.app.folders import is_own
 from readerkit.app.interface_translation import say_of_records
 from readerkit.app.library import open_library

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from mini_impls import launch
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.unpinned import give_names
 from mini_impls.gpus import ranks_per_gpu
+from mini_impls.torchrun import is_under_torchrun
 
 
 def command(
@@ -64,7 +64,7 @@ def environment() -> dict[str, str]:
 
 def local_ranks(world_size: int) -> int:
     """Return how many of the ranks are on this machine."""
-    if launch.is_under_torchrun():
+    if is_under_torchrun():
         return int(os.environ["LOCAL_WORLD_SIZE"])
     return world_size
 

@@ -22,6 +22,7 @@ from mini_impls.limits import check_timeout
 from mini_impls.machine import INSIST
 from mini_impls.recorder import RankTrace
 from mini_impls.supervise import ending_once
+from mini_impls.torchrun import is_under_torchrun
 from readerkit.app.library import Library
 from readerkit.evidence.record import Record
 from readerkit.system.temporary import temporary_folder
@@ -109,7 +110,7 @@ def compare(
             ),
         )
         results: list[Clocked] | None
-        if launch.is_under_torchrun():
+        if is_under_torchrun():
             check_devices(backend, local_ranks(world_size), share=share_gpus)
             results = launch.join(
                 watch_and_gather, args, backend=backend, timeout_s=timeout_s
@@ -152,7 +153,7 @@ def _clearing(folder: str) -> Iterator[None]:
     """
     before, tempfile.tempdir = tempfile.tempdir, folder
     try:
-        if launch.is_under_torchrun():
+        if is_under_torchrun():
             yield
         else:
             with ending_once() as nothing_is_started:

@@ -36,6 +36,7 @@ from mini_impls.recover_checks import (
     repair,
 )
 from mini_impls.recover_step import RerunDataIterator, SavedState
+from mini_impls.torchrun import is_under_torchrun
 from mini_impls.traffic import CollectiveCounter
 from readerkit.wording.numbers import counted
 
@@ -266,7 +267,7 @@ def find_straggler(rank: Rank, training: ReplicaTraining) -> None:
 
 def demo(rank: Rank, args: argparse.Namespace) -> None:
     """Show each of them; under torchrun, train, die and resume."""
-    if launch.is_under_torchrun():
+    if is_under_torchrun():
         work_under_torchrun(rank, args)
         return
     rank.say("--- a rank is struck once")
@@ -286,7 +287,7 @@ def check(args: argparse.Namespace) -> None:
         raise ValueError(f"--steps {args.steps}: at least 3, struck in the third")
     if args.world < 2:
         raise ValueError(f"--world {args.world}: at least 2, one beside the other")
-    if not launch.is_under_torchrun():
+    if not is_under_torchrun():
         for name in ("directory", "kill"):
             if getattr(args, name):
                 raise ValueError(f"--{name} is for a run under torchrun")
@@ -320,7 +321,7 @@ def main(argv: list[str] | None = None) -> int:
         options=options,
         argv=argv,
     )
-    if status == 0 and parsed and not launch.is_under_torchrun():
+    if status == 0 and parsed and not is_under_torchrun():
         try:
             run_elastic(parsed[0])
         except SignalException as error:

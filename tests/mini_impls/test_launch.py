@@ -15,7 +15,7 @@ import torch.distributed as dist
 from ranks import GONE_S
 from torch.distributed.elastic.multiprocessing import PContext
 
-from mini_impls import failures, launch, limits, supervise
+from mini_impls import failures, launch, limits, supervise, torchrun
 from mini_impls.failures import RankFailedError
 from mini_impls.traffic import Call, CollectiveCounter
 
@@ -344,7 +344,7 @@ def test_torchruns_ranks_leave_it_to_the_first_to_say_what_all_find(
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("RANK", rank)
-    monkeypatch.setattr(launch, "SPEAK_S", 0.0)
+    monkeypatch.setattr(torchrun, "SPEAK_S", 0.0)
     assert launch.main(never, description="never", argv=["--world", "2"]) != 0
     assert capfd.readouterr().err.count("\n") == lines
 

@@ -28,6 +28,7 @@ NO_MINI = {
     "run_watch",
     "run_wrapped",
     "supervise",
+    "torchrun",
     "traffic",
     "weights",
 }
