@@ -35,6 +35,21 @@ class FiniteRange(click.FloatRange):
         return super().convert(number, param, ctx)
 
 
+class WholeRange(click.IntRange):
+    """A whole number within bounds; of what is none, the message says them too."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Refuse what is no whole number with the bounds of those that are."""
+        try:
+            number = int(value)
+        except ValueError:
+            bounds = self._describe_range()
+            self.fail(f"got '{value}', expected a whole number: {bounds}", param, ctx)
+        return super().convert(number, param, ctx)
+
+
 class _Folder(click.Path):
     """A folder that is there; of one that is not, the message says who named it."""
 

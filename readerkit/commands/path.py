@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.commands.options import (
+    WholeRange,
     book_option,
     json_option,
     lang_option,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="The reading paths: what to read, and what comes next.")
 @click.argument("name", required=False, shell_complete=names("paths"))
-@click.argument("number", type=click.IntRange(1), required=False)
+@click.argument("number", type=WholeRange(1), required=False)
 @lang_option
 @pager_option
 @json_option

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, folder_option, json_option
+from readerkit.commands.options import (
+    WholeRange,
+    book_option,
+    folder_option,
+    json_option,
+)
 from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.labs import PHASE
 from readerkit.terminal.as_json import print_json
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="The definition of done, each line with its evidence.")
-@click.argument("phase", type=click.IntRange(0, 999))
+@click.argument("phase", type=WholeRange(0, 999))
 @folder_option
 @click.option(
     "--waive",

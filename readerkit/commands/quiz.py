@@ -11,7 +11,9 @@ from click.shell_completion import CompletionItem
 
 from readerkit.commands.options import (
     FiniteRange,
+    WholeRange,
     book_option,
+    is_typed,
     json_option,
     shipped_language_option,
 )
@@ -142,13 +144,13 @@ def quiz() -> None:
 
 
 @quiz.command(short_help=f"The quiz of a phase: also as {typed('quiz', '35')}.")
-@click.argument("phase", type=click.IntRange(0, 999), shell_complete=names("phases"))
+@click.argument("phase", type=WholeRange(0, 999), shell_complete=names("phases"))
 @click.option("--exam", is_flag=True, help="No feedback until the end; exit 0 or 1.")
 @filter_options
-@click.option("--count", type=click.IntRange(1, 500), help="How many questions.")
+@click.option("--count", type=WholeRange(1, 500), help="How many questions.")
 @click.option(
     "--seed",
-    type=click.IntRange(0, LARGEST_SEED),
+    type=WholeRange(0, LARGEST_SEED),
     help="The same questions once more.",
 )
 @click.option(
@@ -162,7 +164,7 @@ def quiz() -> None:
 @click.option("--minutes", type=FiniteRange(0.1, 600), help="A limit of time.")
 @click.option(
     "--tries",
-    type=click.IntRange(1, 3),
+    type=WholeRange(1, 3),
     default=2,
     help="For each question; by default 2.",
 )
@@ -170,7 +172,10 @@ def quiz() -> None:
 @click.option("--resume/--new", default=None, help="Go on where you left, or do not.")
 @json_option
 @book_option
+@click.pass_context
 def take(
+    context: click.Context,
+    /,
     phase: int,
     lang: str,
     resume: bool | None,
@@ -193,6 +198,8 @@ def take(
     from readerkit.quiz.selection import WantedQuiz
 
     asked = WantedQuiz(**wanted)
+    if asked.exam and asked.tries > 1 and is_typed(context, "tries"):
+        raise click.UsageError("--exam gives one try at each question: no --tries")
     if resume and asked.is_chosen:
         raise click.UsageError("--resume goes on with what was asked: say no more")
     _take(phase, asked, resume, book, as_json=as_json, language=lang)
@@ -200,7 +207,7 @@ def take(
 
 @quiz.command(short_help="Mistakes again, as new variants, when they are due.")
 @phase_option
-@click.option("--count", type=click.IntRange(1, 500), help="How many at most.")
+@click.option("--count", type=WholeRange(1, 500), help="How many at most.")
 @shipped_language_option("As there.")
 @json_option
 @book_option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readerkit.commands.options import (
+    WholeRange,
     book_option,
     json_option,
     shipped_language_option,
@@ -33,11 +34,11 @@ STDOUT = Path("-")
 @click.option("--qti", type=FILE, metavar="FILE", help="The bank as a QTI 2.1 package.")
 @click.option(
     "--phase",
-    type=click.IntRange(0, 999),
+    type=WholeRange(0, 999),
     help="Of which bank: by default the first that the book has.",
     shell_complete=names("phases"),
 )
-@click.option("--seed", type=click.IntRange(0), help="Which variants: by default 0.")
+@click.option("--seed", type=WholeRange(0), help="Which variants: by default 0.")
 @shipped_language_option("Of the bank: by default English.", default=None)
 @filter_options
 @json_option

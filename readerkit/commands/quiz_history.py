@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import WholeRange, book_option, json_option
 from readerkit.commands.quiz_options import filter_options
 from readerkit.errors import MAX_SHOWN_FAULTS
 from readerkit.terminal.completing import names
@@ -30,7 +30,7 @@ MAX_LISTED = 20
 @click.option("--items", is_flag=True, help="By question, the least often right first.")
 @click.option(
     "--phase",
-    type=click.IntRange(0, 999),
+    type=WholeRange(0, 999),
     help="With --items: by default the first that the book has.",
     shell_complete=names("phases"),
 )

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from readerkit.commands.options import begun_book_option, json_option
+from readerkit.commands.options import WholeRange, begun_book_option, json_option
 from readerkit.wording.next_command import typed
 
 
 @click.command(short_help="Begin a bank of your own, for a phase that has none.")
-@click.argument("phase", type=click.IntRange(1, 999))
+@click.argument("phase", type=WholeRange(1, 999))
 @json_option
 @begun_book_option
 def init(phase: int, as_json: bool, book: Path | None) -> None:

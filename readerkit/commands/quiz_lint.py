@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import WholeRange, book_option, json_option
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.folded import tell
 from readerkit.wording.numbers import counted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Hold a bank against the code, the records and its lock.")
-@click.argument("phase", type=click.IntRange(0, 999), required=False)
+@click.argument("phase", type=WholeRange(0, 999), required=False)
 @click.option("--update-lock", is_flag=True, help="Write what keys resolve to now.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of a topic's file.")
 @json_option

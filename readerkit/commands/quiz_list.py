@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from readerkit.commands.options import book_option, json_option
+from readerkit.commands.options import WholeRange, book_option, json_option
 from readerkit.commands.quiz_options import filter_options
 from readerkit.terminal.completing import names
 from readerkit.wording.next_command import typed
@@ -17,7 +17,7 @@ from readerkit.wording.numbers import counted
 @click.command("list", short_help="The questions of a phase, by what they are.")
 @click.argument(
     "phase",
-    type=click.IntRange(0, 999),
+    type=WholeRange(0, 999),
     required=False,
     shell_complete=names("phases"),
 )

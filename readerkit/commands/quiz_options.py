@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from readerkit.commands.options import WholeRange
 from readerkit.terminal.completing import names
 
 
@@ -14,7 +15,7 @@ def phase_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--phase``, of which the first is meant by default."""
     return click.option(
         "--phase",
-        type=click.IntRange(0, 999),
+        type=WholeRange(0, 999),
         help="By default the first that the book has.",
         shell_complete=names("phases"),
     )(command)
@@ -49,7 +50,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--difficulty",
             "difficulties",
             multiple=True,
-            type=click.IntRange(1, 3),
+            type=WholeRange(1, 3),
             help="Only this difficulty; repeatable.",
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from readerkit.app.folders import BUILT_SITE
-from readerkit.commands.options import book_option
+from readerkit.commands.options import WholeRange, book_option
 from readerkit.system.status import Status
 from readerkit.terminal.group import NamingGroup
 from readerkit.wording.numbers import counted
@@ -108,7 +108,7 @@ def _own_asked(book: Path) -> OwnAsked:
 @site.command(short_help="Serve it to this machine; pages reload as you write.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeRange(0, 65535),
     default=8035,
     show_default=True,
     help="On this machine's own address, 127.0.0.1; 0 takes a free one.",

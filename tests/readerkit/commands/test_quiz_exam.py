@@ -76,6 +76,12 @@ def test_exam_of_which_the_reader_chose_a_part_is_practice(book, chosen, capsys)
     assert "For practice: it does not count in progress." in shown
 
 
+def test_an_exam_has_one_try_and_says_so_where_more_are_asked_for(book):
+    done = typed(book, "--exam", "--tries", "3", answers="")
+    assert (done.code, "one try at each question" in done.err) == (2, True)
+    assert typed(book, "--exam", "--tries", "1", answers="q\n").code == 130
+
+
 def test_resumed_exam_says_its_whole_time_and_what_is_left(book, monkeypatch):
     from readerkit.app import begin_quiz
 

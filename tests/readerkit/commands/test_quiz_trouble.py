@@ -98,6 +98,7 @@ def test_quiz_of_missing_lines_alone_ends_with_its_cause(no_source):
         (("7", "--resume"), 1, "no quiz was left unfinished"),
         (("7", "--due"), 1, "nothing is due"),
         (("7", "--minutes", "nan"), 2, "got 'nan', expected a finite number"),
+        (("7", "--count", "x"), 2, "got 'x', expected a whole number: 1<=x<=500"),
     ],
 )
 def test_every_failure_is_told_to_programs_too(book, capsys, arguments, code, said):
