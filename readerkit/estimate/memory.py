@@ -54,11 +54,16 @@ def _count_layers(
     count = sum(counts[stage] for stage in stages)
     if shape.plain_layers in (0, shape.layers):
         return (count, 0) if shape.plain_layers else (0, count)
-    moe = 0
-    for stage in stages:
-        size, ahead = counts[stage] // v, sum(counts[:stage]) // v
-        for start in (chunk * (shape.layers // v) + ahead for chunk in range(v)):
-            moe += sum(map(shape.has_experts, range(start, start + size)))
+    moe = layer = 0
+    for chunk in range(v):
+        for stage, layers in enumerate(counts):
+            size = -(-layers // v)
+            # One fewer is one fewer in the model's first chunk, or in its last.
+            if layers % v and chunk == (0 if stage == 0 else v - 1):
+                size -= 1
+            if stage in stages:
+                moe += sum(map(shape.has_experts, range(layer, layer + size)))
+            layer += size
     return count - moe, moe
 
 
@@ -86,9 +91,9 @@ def _stage_weights(
     vocab = shape.padded_vocab(tp)
     held = Weights()
     if dense:
-        held += layer_parameters(shape, moe=False, tensor_parallel=tp).times(dense)
+        held += layer_parameters(shape, moe=False).times(dense)
     if moe:
-        held += layer_parameters(shape, moe=True, tensor_parallel=tp).times(moe)
+        held += layer_parameters(shape, moe=True).times(moe)
     if first:
         held += embedding_parameters(shape, vocab)
     if last:
@@ -202,7 +207,7 @@ def gathered_bytes(shape: Shape, layout: Layout, kept: Precision, rank: int) -> 
     if layout.zero < 3 or (layout.replicas == 1 and not away):
         return 0
     _, moe = layers_of_rank(shape, layout, rank)
-    unit = layer_parameters(shape, moe=bool(moe), tensor_parallel=layout.tp)
+    unit = layer_parameters(shape, moe=bool(moe))
     params = divide(unit.split, layout.tp) + unit.whole
     params += divide(unit.expert, layout.expert_ranks)
     return params * (2 * kept.weight + kept.gradient)

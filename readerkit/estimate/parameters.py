@@ -39,13 +39,14 @@ class Weights(NamedTuple):
         return self.split + self.whole + self.expert
 
 
-def attention_parameters(shape: Shape, tensor_parallel: int = 1) -> Weights:
-    """Return queries, keys, values and the output projection of one layer."""
+def attention_parameters(shape: Shape) -> Weights:
+    """Return queries, keys, values and the output projection of one layer.
+
+    With fewer key heads than ranks Megatron cuts the rows all the same.
+    """
     if shape.kv_rank:
         return low_rank_parameters(shape)
     h, a, d, k = shape.hidden, shape.heads, shape.head_dim, shape.kv_heads
-    # With fewer key heads than ranks, each rank holds one, several the same.
-    k = max(k, tensor_parallel)
     split = h * d * (2 * a + 2 * k)
     if shape.qkv_bias:
         split += d * (a + 2 * k)
@@ -110,11 +111,11 @@ def norm_parameters(shape: Shape) -> int:
     return shape.hidden * (2 if shape.norm == "layernorm" else 1)
 
 
-def layer_parameters(shape: Shape, *, moe: bool, tensor_parallel: int = 1) -> Weights:
+def layer_parameters(shape: Shape, *, moe: bool) -> Weights:
     """Return one layer: attention, feed-forward or experts, norms."""
     inner = moe_parameters(shape) if moe else mlp_parameters(shape, shape.ffn)
     norms = Weights(0, shape.norms_per_layer * norm_parameters(shape))
-    return attention_parameters(shape, tensor_parallel) + inner + norms
+    return attention_parameters(shape) + inner + norms
 
 
 def embedding_parameters(shape: Shape, vocab: Number) -> Weights:

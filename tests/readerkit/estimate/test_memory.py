@@ -22,6 +22,7 @@ from readerkit.estimate.memory import (
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.memory_timeline import first_failure, timeline
 from readerkit.estimate.parameters import parameter_count
+from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import PRECISIONS, WEIGHTS
 from readerkit.wording.numbers import format_bytes
 from tests.readerkit.estimate.catalog import MODELS, shape
@@ -111,13 +112,23 @@ def test_tensor_parallel_ranks_hold_norms_and_row_biases_whole():
     assert (dense, expert) == (split / 4 + whole, 0)
 
 
-def test_key_heads_are_copied_where_ranks_outnumber_them():
+def test_rows_of_key_heads_are_cut_where_ranks_outnumber_them():
+    # Megatron-LM core_v0.16.1, attention.py: linear_qkv has (a + 2 k) d rows over tp.
     llama = shape("llama-2-70b")
     eight, sixteen = (
         rank_weights(llama, Layout.parse({"tp": tp}), 0)[0] for tp in (8, 16)
     )
-    keys = 80 * 2 * 8192 * 8 * 128  # the whole model's key and value weights
-    assert sixteen - eight / 2 == pytest.approx(keys / 8 - keys / 16 + (161 * 8192) / 2)
+    assert sixteen - eight / 2 == (161 * 8192) / 2  # norms alone are whole on each
+
+
+def test_experts_are_those_of_chunks_of_which_two_have_a_layer_fewer():
+    # As Megatron builds it with account_for_embedding_in_pipeline_split and
+    # account_for_loss_in_pipeline_split: layers 0-2 and 7-10, 3-6 and 11-13.
+    sizes = {"layers": 14, "hidden": 8, "heads": 1, "vocab": 8, "moe_every": 2}
+    mixed = Shape.parse(sizes | {"experts": 4, "experts_per_token": 2})
+    chunks = {"pp": 2, "virtual_stages": 2, "microbatches": 2}
+    layout = Layout.parse(chunks | {"schedule": "interleaved"})
+    assert [layers_of_rank(mixed, layout, rank) for rank in (0, 1)] == [(4, 3), (3, 4)]
 
 
 def test_experts_are_divided_over_their_own_ranks():
