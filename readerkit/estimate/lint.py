@@ -96,13 +96,11 @@ def _tensor_parallel(setting: Setting, now: StepTime) -> Iterator[Finding]:
     if layout.tp <= per_node:
         return
     inside = layout._replace(tp=per_node, dp=layout.dp * layout.tp // per_node)
+    if fewer := _same_batch(layout, inside):
+        inside = inside._replace(microbatches=fewer)
     number = Told("{share} of the step", share=f"{now.exposed['tp'] / now.total:.0%}")
     if not misfits(setting.shape, inside) and layout.tp % per_node == 0:
-        then = setting.time(
-            inside._replace(microbatches=_same_batch(layout, inside))
-            if _same_batch(layout, inside)
-            else inside
-        )
+        then = setting.time(inside)
         share = then.exposed["tp"] / then.total
         number = Told(
             "{now}, against {share} with tp {tp} inside a node",

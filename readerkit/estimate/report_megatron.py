@@ -115,13 +115,13 @@ def _parameters(shape: Shape, layout: Layout) -> Iterator[Counted]:
     bare = shape._replace(**no, attention_sinks=False, qk_norm=False)
     dense, moe = layers_of_rank(shape, layout, 0)
     shard = layout.pp * layout.tp
-    one, cut = attention_parameters(bare), attention_parameters(bare, layout.tp)
+    one = attention_parameters(bare)
     yield Counted(
         "attention",
-        (dense + moe) * (divide(cut.split, layout.tp) + cut.whole),
+        (dense + moe) * (divide(one.split, layout.tp) + one.whole),
         divide(shape.layers * one.total, shard),
-        "the way down to latents is whole on each rank, and so is a key of fewer heads "
-        "than ranks; layers as the first rank has them",
+        "the way down to latents is whole on each rank; layers as the first rank has "
+        "them",
     )
     plain = mlp_parameters(bare, shape.ffn).total
     shared = mlp_parameters(bare, shape.shared_ffn).total if shape.shared_ffn else 0
@@ -174,7 +174,8 @@ def _branch(layout: Layout) -> str:
 
 
 def _is_cut(layout: Layout) -> bool:
-    return layout.shards_sequence and layout.recompute == "selective"
+    # Modules with commas between are its selective granularity too.
+    return layout.shards_sequence and layout.recompute not in ("none", "full")
 
 
 def _activations(shape: Shape, layout: Layout) -> Iterator[Counted]:

@@ -364,6 +364,13 @@ def test_tensor_parallel_across_nodes_is_condemned_by_its_share():
     assert "450 GB/s a GPU inside, 1.56 GB/s between" in number
 
 
+def test_no_layout_is_weighed_that_its_schedule_cannot_have():
+    # Inside a node there would be two replicas, and half of the microbatches for each.
+    found = findings(tp=16, pp=2, microbatches=4, schedule="dualpipe")
+    assert found["tp-across-nodes"].number.endswith("between)")
+    assert "against" not in found["tp-across-nodes"].number
+
+
 def test_sixteen_stages_and_four_microbatches():
     found = findings(tp=8, pp=16, microbatches=4)
     assert "bubble 78.9% of total time, 375.0% of ideal" in (

@@ -29,6 +29,7 @@ LAYOUTS = [
     ("gpt3-175b", {"tp": 8, "pp": 8, "microbatches": 4, "zero": 0, "sequence": 2048}),
     ("megatron-530b", {"tp": 8, "pp": 35, "microbatches": 64, "sequence": 2048}),
     ("llama-2-7b", {"tp": 2, "dp": 4, "cp": 2}),
+    ("llama-2-7b", {"tp": 2, "recompute": "core_attn,mlp"}),
     ("llama-2-7b", {"dp": 4, "recompute": "none", "zero": 0, "micro_batch": 2}),
     ("llama-3-70b", {"tp": 4, "pp": 4, "dp": 2, "microbatches": 8}),
     ("mixtral-8x7b", {"dp": 8, "ep": 8, "tp": 2, "pp": 2, "recompute": "full"}),
@@ -44,7 +45,7 @@ def megatron_args(model, layout):
     mla = bool(model.kv_rank)
     grouped = not mla and model.kv_heads != model.heads
     pattern = [int(model.has_experts(layer)) for layer in range(model.layers)]
-    v = layout.virtual_stages
+    v, again = layout.virtual_stages, layout.recompute
     return SimpleNamespace(
         kv_channels=model.head_dim,
         num_attention_heads=model.heads,
@@ -76,7 +77,7 @@ def megatron_args(model, layout):
         seq_length=layout.sequence,
         micro_batch_size=layout.micro_batch,
         sequence_parallel=layout.shards_sequence,
-        recompute_granularity=layout.recompute,
+        recompute_granularity="selective" if "," in again else again,
         is_hybrid_model=False,
     )
 
