@@ -43,7 +43,7 @@ def module_flops(
     if "core_attn" in modules:
         flops += attention_flops_per_token(shape, sequence=sequence)
     if "mla_up_proj" in modules:
-        queries = shape.query_rank * shape.query_size
+        queries = (shape.query_rank or shape.hidden) * shape.query_size
         both = shape.heads * shape.head_dim + shape.value_size
         flops += 2 * (queries + shape.kv_rank * both)
     if "mlp" in modules and not moe:
@@ -59,7 +59,8 @@ def module_flops(
 def blocks_again(shape: Shape, layout: Layout, dense: Number, moe: Number) -> Number:
     """Return the attentions and feed-forwards under tensor parallelism run again."""
     modules = modules_again(layout)
-    again = blocks(shape, layout, *layers_again(layout, dense, moe))
+    of = feed_forwards if shape.kv_rank else blocks
+    again = of(shape, layout, *layers_again(layout, dense, moe))
     if not modules:
         return again
     if "mlp" in modules:
@@ -75,6 +76,11 @@ def blocks(shape: Shape, layout: Layout, dense: Number, moe: Number) -> Number:
     Experts that gather their copies of tokens are not under it, shared ones are.
     """
     return 2 * dense + (2 * moe if _are_under(shape, layout) else moe)
+
+
+def feed_forwards(shape: Shape, layout: Layout, dense: Number, moe: Number) -> Number:
+    """Return the same without attentions: those of latents gather what is smaller."""
+    return dense + moe if _are_under(shape, layout) else dense
 
 
 def _are_under(shape: Shape, layout: Layout) -> bool:

@@ -12,18 +12,24 @@ from readerkit.estimate.recompute import (
     blocks,
     blocks_again,
     experts_again,
+    feed_forwards,
+    layers_again,
+    modules_again,
 )
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import Precision, precision
 from readerkit.estimate.volumes import (
     FOLDED,
     GATHERED,
+    GATHERED_HEADS,
     GSHARD,
     KORTHIKANTI,
+    LATENTS,
     MEGATRON,
     NARAYANAN,
     RING,
     RING_HOME,
+    SUMMED,
     ULYSSES,
     Traffic,
     dp_traffic,
@@ -96,10 +102,21 @@ def model_step_traffic(
         return divide(layers * m, layout.stages_of_rank)
 
     if layout.tp > 1:
-        calls = passes(blocks(shape, layout, *held))
+        count, of = blocks, "an attention or feed-forward"
+        if shape.kv_rank:
+            count, of = feed_forwards, "a feed-forward"
+        calls = passes(count(shape, layout, *held))
         again = passes(blocks_again(shape, layout, *held))
-        found += tp_traffic(size, calls, again, layout.tp, layout.shards_sequence)
-        found += _tp_ends(layout, size, tokens, rank)
+        found += tp_traffic(size, calls, again, layout.tp, layout.shards_sequence, of)
+        layers, twice = sum(held), sum(layers_again(layout, *held))
+        if shape.kv_rank:
+            up = layers if "mla_up_proj" in modules_again(layout) else twice
+            ways = passes(layers), passes(twice), passes(up)
+            found += _tp_latents(shape, layout, kept, ways, tokens)
+        elif layout.tp > shape.kv_heads:
+            counts = passes(layers), passes(twice)
+            found += _tp_heads(shape, layout, kept, counts, tokens)
+        found += _tp_ends(shape, layout, size, tokens, rank)
     if layout.pp > 1:
         found += _pp_traffic(shape, layout, kept, part, rank)
     if layout.expert_ranks > 1 and moe:
@@ -109,6 +126,74 @@ def model_step_traffic(
         counts = passes(dense + moe), passes(attentions_again(layout, *held))
         found += _cp_traffic(shape, layout, kept, counts, tokens)
     return found
+
+
+def _tp_heads(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    counts: tuple[Number, Number],
+    tokens: Number,
+) -> list[Traffic]:
+    """Return what ranks gather that outnumber key heads.
+
+    The rows are cut all the same, so that a head is on several ranks.
+    """
+    passes, again = counts
+    width = shape.heads + 2 * shape.kv_heads
+    size = kept.activation * tokens * width * shape.head_dim
+    why = "1 a layer: heads that are cut over several ranks"
+    back = "1 a layer: their gradients"
+    if again:
+        why += ", and again where it is recomputed"
+    return [
+        Traffic("tp", op, calls, size, layout.tp, each, GATHERED_HEADS, "heads")
+        for op, calls, each in (
+            ("all-gather", passes + again, why),
+            ("reduce-scatter", passes, back),
+        )
+    ]
+
+
+def _tp_latents(
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    counts: tuple[Number, Number, Number],
+    tokens: Number,
+) -> list[Traffic]:
+    """Return the collectives of an attention that is made from latents.
+
+    Each rank makes the latents of its own tokens; they are what is gathered, for the
+    way up to its heads. ``counts`` are passes, those whose forward is run again, and
+    those whose way up is.
+    """
+    (passes, again, up), tp = counts, layout.tp
+    each = kept.activation * tokens
+    latents = each * ((shape.query_rank or shape.hidden) + shape.kv_rank)
+    key, output = each * shape.rope_dim, each * shape.hidden
+    more = ", 1 where it is recomputed" if again else ""
+    up_more = ", 1 where it is recomputed" if up else ""
+    turned = "the part of the key that turns"
+    ways: list[tuple[str, Number, Number, str, str]] = [
+        ("all-reduce", passes + again, output, f"1 forward{more}", "attention"),
+        ("all-reduce", passes, latents, "1 backward", "latents"),
+    ]
+    if layout.shards_sequence:
+        twice = f"1 forward, 1 input again{up_more}"
+        ways = [
+            ("reduce-scatter", passes + again, output, f"1 forward{more}", "attention"),
+            ("all-gather", passes, output, "1 backward", "attention"),
+            ("all-gather", 2 * passes + up, latents, twice, "latents"),
+            ("reduce-scatter", passes, latents, "1 backward", "latents"),
+            ("all-gather", passes + again, key, f"{turned}, forward{more}", "key"),
+            ("reduce-scatter", passes, key, f"{turned}, backward", "key"),
+        ]
+    return [
+        Traffic("tp", op, calls, size, tp, f"{why}, each layer", LATENTS, of)
+        for op, calls, size, why, of in ways
+        if size
+    ]
 
 
 def _expert_traffic(
@@ -175,12 +260,17 @@ def _cp_traffic(
     more = ", forward again where it is recomputed" if again else ""
     if layout.cp_kind == "ulysses":
         each = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
+        if shape.kv_rank:  # a key is as wide as a query, an output as a value
+            each = 2 * (shape.query_size + shape.value_size)
         size = divide(kept.activation * tokens * each, layout.tp)
         why = "queries, keys, values and output, forward and backward, each layer"
         calls = 2 * passes + again
         return [Traffic("cp", "all-to-all", calls, size, n, why + more, ULYSSES)]
     heads = divide(max(shape.kv_heads, layout.tp), layout.tp)
     block = 2 * kept.activation * tokens * heads * shape.head_dim
+    if shape.kv_rank:
+        width = divide(shape.query_size + shape.value_size, layout.tp)
+        block = kept.activation * tokens * width
     if layout.cp_kind == "all-gather":
         why = f"2 a layer: keys and values, forward and backward{more}"
         calls = 2 * passes + again
@@ -198,10 +288,12 @@ def _cp_traffic(
 
 
 def _tp_ends(
-    layout: Layout, size: Number, tokens: Number, rank: int | None
+    shape: Shape, layout: Layout, size: Number, tokens: Number, rank: int | None
 ) -> list[Traffic]:
     """Return the collectives of the embedding, and of output matrix and loss.
 
+    Learned positions are added to whole sequences: what ranks looked up is summed on
+    each of them, and cut thereafter.
     A rank with both ends of DualPipe's two directions meets each in half of them.
     """
     first, last = (True, True) if rank is None else layout.ends(rank)
@@ -211,9 +303,8 @@ def _tp_ends(
     closing = "reduce-scatter" if sp else "all-reduce"
     found: list[Traffic] = []
     if first:
-        found.append(
-            Traffic("tp", closing, m, size, tp, "forward", MEGATRON, "embedding")
-        )
+        op, source = ("all-reduce", SUMMED) if shape.positions else (closing, MEGATRON)
+        found.append(Traffic("tp", op, m, size, tp, "forward", source, "embedding"))
     if last:
         loss = "max, target and sum of each token, fp32"
         found += [

@@ -15,6 +15,17 @@ from readerkit.estimate.states import STAGES
 
 ZERO = "Rajbhandari et al. 1910.02054, section 7"
 MEGATRON = "Shoeybi et al. 1909.08053, section 3"
+GATHERED_HEADS = (
+    "Megatron-LM core_v0.16.1: megatron/core/transformer/attention.py, "
+    "get_query_key_value_tensors"
+)
+LATENTS = (
+    "Megatron-LM core_v0.16.1: megatron/core/transformer/multi_latent_attention.py"
+)
+SUMMED = (
+    "Megatron-LM core_v0.16.1: megatron/core/models/common/embeddings/"
+    "language_model_embedding.py"
+)
 KORTHIKANTI = "Korthikanti et al. 2205.05198, section 4.2.2"
 NARAYANAN = "Narayanan et al. 2104.04473, sections 3.2 and 4.1"
 FOLDED = "Liu et al. 2504.14960, section 3; Megatron-LM: token_dispatcher.py"
@@ -151,14 +162,18 @@ def tp_volume_bytes(
 
 
 def tp_traffic(
-    size: Number, blocks: Number, again: Number, tp: int, sequence_parallel: bool
+    size: Number,
+    blocks: Number,
+    again: Number,
+    tp: int,
+    sequence_parallel: bool,
+    of: str = "an attention or feed-forward",
 ) -> list[Traffic]:
     """Return the collectives of so many attentions and feed-forwards.
 
     ``again`` is how many of their forwards are run once more.
     """
     more = ", 1 where it is recomputed" if again else ""
-    of = "an attention or feed-forward"
     if not sequence_parallel:
         why = f"1 forward, 1 backward{more}, of {of}"
         calls = 2 * blocks + again

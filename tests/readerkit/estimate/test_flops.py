@@ -18,6 +18,7 @@ from readerkit.estimate.flops import (
 )
 from readerkit.estimate.flops_estimate import estimate_flops
 from readerkit.estimate.parameters import active_parameter_count
+from readerkit.estimate.recompute import module_flops
 from tests.readerkit.estimate.catalog import shape
 
 # Narayanan et al. 2104.04473, table 1: layers, hidden, GPUs, batch; TFLOP/s per GPU,
@@ -235,3 +236,11 @@ def test_what_is_counted_of_local_layers_is_said():
     assert said and all(
         "of local layers a window of 128 tokens" in each for each in said
     )
+
+
+def test_queries_made_at_once_are_made_again_with_keys_that_come_from_latents():
+    # Megatron-LM core_v0.16.1, multi_latent_attention.py: linear_q_proj is called in
+    # qkv_up_proj_and_rope_apply, which mla_up_proj runs again.
+    v2 = shape("deepseek-v2")._replace(query_rank=0)
+    again = module_flops(v2, frozenset({"mla_up_proj"}), sequence=4096, moe=False)
+    assert again == 2 * (5120 * 128 * 192 + 512 * 128 * 256)

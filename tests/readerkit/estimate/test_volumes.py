@@ -228,6 +228,20 @@ def test_the_first_rank_of_chunks_sends_all_but_one_kind_of_message():
     assert sent == 8 * 3 * 2 * 4096 * 4096
 
 
+@pytest.mark.parametrize(("recompute", "passes"), [("none", 2), ("full", 3)])
+def test_heads_are_gathered_where_ranks_outnumber_those_of_keys(recompute, passes):
+    # Megatron-LM core_v0.16.1, attention.py: mixed_qkv is gathered over tp, and its
+    # gradient scattered; a rank then has whole heads of keys.
+    layout = Layout.parse({"tp": 16, "dp": 1, "microbatches": 3})
+    layout = layout._replace(recompute=recompute)
+    found = {t.name: t for t in traffic_of_step(shape("llama-2-70b"), layout)}
+    names = ("tp: all-gather, heads", "tp: reduce-scatter, heads")
+    sent = sum(found[name].sent_bytes for name in names)
+    assert sent == passes * 3 * 80 * 2 * 4096 * (64 + 2 * 8) * 128 * 15 / 16
+    eight = traffic_of_step(shape("llama-2-70b"), layout._replace(tp=8))
+    assert not found.keys() & set(names) & {each.name for each in eight}
+
+
 CP = {"cp": 8, "sequence": 131072, "microbatches": 2, "flash": True}
 
 
@@ -280,3 +294,45 @@ def test_both_copies_of_a_dualpipe_stage_sum_their_gradients():
     assert not [t for t in traffic_of_step(llama, one) if t.axis == "dp"]
     [sums] = [t for t in traffic_of_step(llama, two) if t.axis == "dp"]
     assert (sums.operation, sums.ranks) == ("all-reduce", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "each_layer"),
+    [
+        # A key has head_dim + rope_dim = 192 numbers, a value 128, of 128 heads each.
+        ("ring", 10 * 2 * 1024 * 128 * (192 + 128)),
+        ("ulysses", 2 * 2 * 1024 * 128 * (2 * 192 + 2 * 128) * 3 // 4),
+    ],
+)
+def test_context_parallel_sends_whole_keys_that_come_from_latents(kind, each_layer):
+    layout = Layout.parse({"cp": 4, "cp_kind": kind, "zero": 0, "flash": True})
+    found = estimate_step_traffic(shape("deepseek-v2"), layout)
+    assert found["cp in all"] == 60 * each_layer
+
+
+@pytest.mark.parametrize("sequence_parallel", [True, False])
+def test_tensor_parallel_ranks_gather_latents_not_what_these_are_made_of(
+    sequence_parallel,
+):
+    # Megatron-LM core_v0.16.1, multi_latent_attention.py: the ways down are whole on
+    # each rank; the ways up, of 1536 and 512 numbers, gather their input.
+    cut = {"tp": 4, "dp": 1, "sequence_parallel": sequence_parallel}
+    layout = Layout.parse(cut | {"recompute": "none"})
+    found = traffic_of_step(shape("deepseek-v3"), layout)
+    sent = sum(t.sent_bytes for t in found if t.of in ("attention", "latents", "key"))
+    latents, key, output = 1536 + 512, 64, 7168
+    each = 2 * output + 2 * latents
+    if sequence_parallel:
+        each = 2 * output + 3 * latents + 2 * key
+    assert sent == 61 * 2 * 4096 * each * 3 / 4
+
+
+def test_learned_positions_are_added_to_sums_of_whole_sequences():
+    # Megatron-LM core_v0.16.1, language_model_embedding.py: reduce_scatter_embeddings
+    # is of a model without a position table.
+    def of_embedding(name):
+        found = traffic_of_step(shape(name), Layout.parse({"tp": 4, "sequence": 1024}))
+        return [each.operation for each in found if each.of == "embedding"]
+
+    assert of_embedding("gpt2") == ["all-reduce"]
+    assert of_embedding("llama-2-7b") == ["reduce-scatter"]
