@@ -16,11 +16,21 @@ from readerkit.estimate.quantity import Number
 from readerkit.estimate.volumes import Traffic
 
 
-def strides(layout: Layout) -> dict[str, int]:
-    """Return how far apart neighbours of a group are, in ranks, for each axis."""
-    tp, cp, dp = layout.tp, layout.cp, layout.dp
-    etp = layout.etp or tp
-    return {"tp": 1, "etp": 1, "cp": tp, "ep": etp, "dp": tp, "pp": tp * cp * dp}
+def stride_of(traffic: Traffic, layout: Layout, cluster: Cluster) -> int:
+    """Return how far apart, in ranks, neighbours of a group are.
+
+    A message between two of a pipeline or a ring that spans nodes is told where it
+    leaves one: a step waits for that.
+    """
+    axis, tp, cp = traffic.axis, layout.tp, layout.cp
+    if axis == "dp" and traffic.ranks != layout.replicas:
+        return layout.expert_ranks  # the replicas of experts
+    apart = {"cp": tp, "ep": layout.etp or tp, "dp": tp, "pp": tp * cp * layout.dp}
+    stride = apart.get(axis, 1)
+    of = {"pp": layout.pp, "cp": cp}.get(axis, 0)
+    if traffic.ranks == 2 and stride * of > cluster.gpus_per_node:
+        return max(stride, cluster.gpus_per_node)
+    return stride
 
 
 def ranks_in_node(cluster: Cluster, ranks: int, stride: int) -> int:
@@ -92,12 +102,9 @@ def axis_seconds(
     link_efficiency: float,
 ) -> dict[str, float]:
     """Return the time of all collectives of each axis, none of it hidden."""
-    distance = strides(layout)
     found: dict[str, float] = {}
     for traffic in traffics:
-        stride = distance[traffic.axis]
-        if traffic.axis == "dp" and traffic.ranks != layout.replicas:
-            stride = layout.expert_ranks  # the replicas of experts
+        stride = stride_of(traffic, layout, cluster)
         apart = layout.stages_of_rank if traffic.axis == "dp" else 1
         seconds = group_seconds(cluster, traffic, stride, link_efficiency, apart)
         found[traffic.axis] = found.get(traffic.axis, 0.0) + seconds

@@ -13,7 +13,7 @@ from readerkit.estimate.link_time import (
     axis_seconds,
     group_seconds,
     offload_seconds,
-    strides,
+    stride_of,
 )
 from readerkit.estimate.memory import (
     ActivationPieces,
@@ -143,11 +143,11 @@ class PlanPieces:
     def _shared(self, base: Layout, compute: float) -> SharedSeconds:
         """Return the times of one microbatch; each more takes as long."""
         question, cluster = self.question, self.question.cluster
-        efficiency, distance = question.assumptions.link_efficiency, strides(base)
+        efficiency = question.assumptions.link_efficiency
         times = dict.fromkeys(("tp", "ep", "etp", "send", "pp", "cp"), 0.0)
         for traffic in model_step_traffic(question.shape, base, self.kept):
             sends = traffic.axis == "pp" and traffic.operation == "send-recv"
             key = "send" if sends else traffic.axis
-            stride = distance[traffic.axis]
+            stride = stride_of(traffic, base, cluster)
             times[key] += group_seconds(cluster, traffic, stride, efficiency)
         return SharedSeconds(compute, *times.values())

@@ -58,6 +58,19 @@ def test_a_ring_over_nodes_uses_the_cards_of_all_its_ranks_there():
     assert group_seconds(H100, gather(1), 1, 1.0) == 0
 
 
+@pytest.mark.parametrize(("pp", "rate"), [(2, 450), (4, 50)])
+def test_messages_of_a_pipeline_over_nodes_wait_for_the_network(pp, rate):
+    # tp 4: two stages share a node of 8, and of four the second sends to another.
+    layout = Layout.parse({"tp": 4, "pp": pp, "microbatches": 8, "dp": 1})
+    found = [
+        t for t in traffic_of_step(shape("llama-3.2-1b"), layout) if t.axis == "pp"
+    ]
+    sent, table = (each.sent_bytes for each in found)
+    free = H100._replace(inside_latency_s=0, between_latency_s=0)
+    seconds = axis_seconds(found, layout, free, 1.0)["pp"]
+    assert seconds == pytest.approx((sent + table) / (rate * 1e9))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
