@@ -40,6 +40,16 @@ def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     )
 
 
+def busiest_rank(shape: Shape, layout: Layout) -> int:
+    """Return the pipeline rank that a step waits for: of most layers, then experts."""
+
+    def work(rank: int) -> tuple[int, int]:
+        dense, experts = layers_of_rank(shape, layout, rank)
+        return dense + experts, experts
+
+    return max(telling_ranks(shape, layout.pp), key=work)
+
+
 def _stages(layout: Layout) -> tuple[int, int, int, int]:
     return layout.pp, layout.virtual_stages, layout.first_layers, layout.last_layers
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import layers_of_rank, named_weights, rank_weights
+from readerkit.estimate.memory import (
+    busiest_rank,
+    layers_of_rank,
+    named_weights,
+    rank_weights,
+)
 from readerkit.estimate.quantity import Number, divide
 from readerkit.estimate.recompute import (
     attentions_again,
@@ -47,8 +52,9 @@ def traffic_of_step(
 ) -> list[Traffic]:
     """Return all that a pipeline rank sends in a step, kind by kind.
 
-    Without a ``rank`` it is what a step waits for: the messages of a rank in the middle
-    and both ends of the model, as if one rank had them all.
+    Without a ``rank`` it is what a step waits for: the layers of the rank that has most
+    of them, the messages of one in the middle, and both ends of the model, as if one
+    rank had them all.
 
     Raises:
         EstimateError: a layout that the model cannot be cut into.
@@ -56,16 +62,25 @@ def traffic_of_step(
     check_fit(shape, layout)
     kept = precision(convention)
     return [
-        *dp_step_traffic(shape, layout, kept, no_sync=no_sync),
+        *dp_step_traffic(shape, layout, kept, no_sync=no_sync, rank=rank),
         *model_step_traffic(shape, layout, kept, rank=rank),
     ]
 
 
 def dp_step_traffic(
-    shape: Shape, layout: Layout, kept: Precision, *, no_sync: bool = True
+    shape: Shape,
+    layout: Layout,
+    kept: Precision,
+    *,
+    no_sync: bool = True,
+    rank: int | None = None,
 ) -> list[Traffic]:
-    """Return the traffic of data parallelism; experts have replicas of their own."""
-    dense, expert = named_weights(*rank_weights(shape, layout, 0))
+    """Return the traffic of data parallelism; experts have replicas of their own.
+
+    ``rank`` is as in ``traffic_of_step``.
+    """
+    rank = busiest_rank(shape, layout) if rank is None else rank
+    dense, expert = named_weights(*rank_weights(shape, layout, rank))
     groups = ((dense, layout.replicas, ""), (expert, layout.expert_replicas, "experts"))
     return [
         traffic
@@ -94,7 +109,8 @@ def model_step_traffic(
     tokens = layout.rank_sequence * layout.micro_batch
     size = kept.activation * tokens * shape.hidden
     part = divide(size, layout.sequence_shard)
-    dense, moe = held = layers_of_rank(shape, layout, 0)
+    most = busiest_rank(shape, layout) if rank is None else rank
+    dense, moe = held = layers_of_rank(shape, layout, most)
     m = layout.microbatches
     found: list[Traffic] = []
 

@@ -31,7 +31,7 @@ def estimate_step_traffic(
     sheet, kept = Worksheet("traffic of a step"), precision(convention)
     one, cut, width = shape.named(), layout.named(), kept.named()
     found = [
-        *dp_step_traffic(one, cut, width, no_sync=no_sync),
+        *dp_step_traffic(one, cut, width, no_sync=no_sync, rank=0),
         *model_step_traffic(one, cut, width, rank=0),
     ]
     by_axis: dict[str, list[str]] = {}
@@ -97,7 +97,7 @@ def _times_ddp(
         now, ddp = (
             sum(
                 each.sent_bytes
-                for each in dp_step_traffic(shape, one, widths, no_sync=no_sync)
+                for each in dp_step_traffic(shape, one, widths, no_sync=no_sync, rank=0)
             )
             for one in (layout, layout._replace(zero=0))
         )

@@ -1049,7 +1049,7 @@ def test_bad_input_gets_one_message(arguments, code, message, capsys):
     ("asked", "said"),
     [
         ("plan --model llama-2-70b --gpus 64", "pp 4 sobre 256 microbatches, 2 chunks"),
-        ("plan --model llama-2-70b --gpus 64", "Se supone: kernels al 58%"),
+        ("plan --model llama-2-70b --gpus 64", "Se supone: kernels al 60%"),
         ("plan --against mt-nlg-2800", "predicho"),
         ("lint --model llama-2-70b --tp 8 --pp 16", "pp 16 con 1 microbatch"),
         ("list", "modelos: parámetros, activos para un token"),

@@ -336,3 +336,19 @@ def test_learned_positions_are_added_to_sums_of_whole_sequences():
 
     assert of_embedding("gpt2") == ["all-reduce"]
     assert of_embedding("llama-2-7b") == ["reduce-scatter"]
+
+
+def test_a_step_waits_for_the_experts_that_its_first_rank_has_not():
+    cut = {"tp": 8, "pp": 16, "dp": 16, "ep": 8, "first_layers": 3, "last_layers": 2}
+    v3, layout = shape("deepseek-v3"), Layout.parse(cut)
+    dispatched = {
+        rank: sum(t.calls for t in traffic_of_step(v3, layout, rank=rank) if t.of == "")
+        for rank in (0, 1, 15, None)
+    }
+    assert dispatched[None] == dispatched[1] > dispatched[15]
+    experts = [
+        {t.of for t in traffic_of_step(v3, layout, rank=rank) if t.axis == "dp"}
+        for rank in (0, 1, None)
+    ]
+    assert experts == [{""}, {"", "experts"}, {"", "experts"}]
+    assert "ep" not in {t.axis for t in traffic_of_step(v3, layout, rank=0)}

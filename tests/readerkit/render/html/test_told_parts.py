@@ -94,7 +94,7 @@ def test_a_plan_is_told_in_spanish(capsys):
     asked = ("estimate", "plan", "--model", "llama-2-70b", "--gpus", "64")
     told = run(capsys, *asked, "--lang", "es").out.replace("\n  ", " ")
     assert "layers: se dio 80 con pp 32" in told
-    assert "Se supone: kernels al 58%" in told
+    assert "Se supone: kernels al 60%" in told
     assert "pesos bf16" in told and "la atención causal como la mitad" in told
     for english in ("variants", "Assumed", "expected", "weights", "kept"):
         assert english not in told
