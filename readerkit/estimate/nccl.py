@@ -52,13 +52,15 @@ def estimate_nccl_latency(
     sheet.given("ways", RINGS[operation], "times round the ring")
     # A hop in a node waits for the network, where there is one: three posts of it.
     inside = max(hop, 3 * OVERHEAD_US[cpu]) if nodes > 1 else hop
-    crossing = 0 if nodes == 1 else "2 × k" if operation == "all-reduce" else "k - 1"
+    ring = "8.4e-6 + ways × (n - 1) × hop"
+    if nodes > 1:
+        crossing = "2 × k" if operation == "all-reduce" else "k - 1"
+        ring = f"8.4e-6 + (ways × (n - 1) - ({crossing})) × hop + ({crossing}) × 14e-6"
     sheet.given("hop", inside / 1e6, "a ring's hop in a node")
     custom = f"{SOURCE} | {link} in the node"
     sheet.write(
         f"""
-        ring [seconds] = 8.4e-6 + (ways × (n - 1) - ({crossing})) × hop
-            + ({crossing}) × 14e-6
+        ring [seconds] = {ring}
             | {custom}, {cpu} CPU; network 14 us a hop, the card's own left out
         """
     )
