@@ -7,15 +7,11 @@ from readerkit.estimate.checks import check_amount, check_count
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout, stage_layers
-from readerkit.estimate.memory import (
-    ON_GPU,
-    layers_of_rank,
-    rank_weights,
-    telling_ranks,
-)
+from readerkit.estimate.memory import ON_GPU, rank_weights
 from readerkit.estimate.memory_estimates import add_parameters, add_room
 from readerkit.estimate.parameters import SOURCE
 from readerkit.estimate.quantity import Number, ceil_divide
+from readerkit.estimate.rank_layers import layers_of_rank, telling_ranks
 from readerkit.estimate.shape import Shape
 from readerkit.wording.numbers import format_bytes
 

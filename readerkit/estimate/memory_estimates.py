@@ -15,7 +15,6 @@ from readerkit.estimate.memory import (
     ON_GPU,
     RankMemory,
     layer_name,
-    layers_of_rank,
     most_loaded,
     named_weights,
     offloaded_bytes,
@@ -25,6 +24,7 @@ from readerkit.estimate.memory import (
 from readerkit.estimate.memory_timeline import first_failure
 from readerkit.estimate.parameters import SOURCE, parameter_count
 from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.rank_layers import layers_of_rank
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import (
     OFFLOAD,

@@ -21,11 +21,11 @@ from readerkit.estimate.memory import (
     gathered_bytes,
     rank_weights,
     state_bytes,
-    telling_ranks,
 )
 from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.plan_cuts import PlanRequest
 from readerkit.estimate.quantity import Number
+from readerkit.estimate.rank_layers import telling_ranks
 from readerkit.estimate.states import OFFLOAD
 from readerkit.estimate.step_time import microbatch_seconds
 from readerkit.estimate.step_traffic import dp_step_traffic, model_step_traffic

@@ -17,7 +17,6 @@ from readerkit.errors import EstimateError
 from readerkit.estimate.bubble import Flight, Pipeline
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import telling_ranks
 from readerkit.estimate.plan_cuts import (
     PlanRequest,
     PlanVariant,
@@ -29,6 +28,7 @@ from readerkit.estimate.plan_cuts import (
     why_not,
 )
 from readerkit.estimate.plan_pieces import GrowingTime, PlanPieces, SharedSeconds
+from readerkit.estimate.rank_layers import telling_ranks
 from readerkit.estimate.step_time import (
     LINKS,
     StepTime,

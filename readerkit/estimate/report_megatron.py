@@ -15,7 +15,6 @@ from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory import (
     activation_pieces,
-    layers_of_rank,
     most_loaded,
     rank_memory,
     rank_weights,
@@ -28,6 +27,7 @@ from readerkit.estimate.parameters import (
     norm_parameters,
 )
 from readerkit.estimate.quantity import Number, divide, minimum
+from readerkit.estimate.rank_layers import layers_of_rank
 from readerkit.estimate.reports import Counted, write_differences
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision

@@ -17,9 +17,10 @@ from readerkit.estimate.flops import layer_flops_per_token, step_flops
 from readerkit.estimate.hardware import Cluster
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import axis_seconds, offload_seconds
-from readerkit.estimate.memory import layers_of_rank, rank_layer_bytes, telling_ranks
+from readerkit.estimate.memory import rank_layer_bytes
 from readerkit.estimate.offload import offload_traffic
 from readerkit.estimate.quantity import Number
+from readerkit.estimate.rank_layers import layers_of_rank, telling_ranks
 from readerkit.estimate.recompute import layers_again, module_flops, modules_again
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision

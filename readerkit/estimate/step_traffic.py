@@ -5,13 +5,9 @@ from __future__ import annotations
 from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import (
-    busiest_rank,
-    layers_of_rank,
-    named_weights,
-    rank_weights,
-)
+from readerkit.estimate.memory import named_weights, rank_weights
 from readerkit.estimate.quantity import Number, divide
+from readerkit.estimate.rank_layers import busiest_rank, layers_of_rank
 from readerkit.estimate.recompute import (
     attentions_again,
     blocks,

@@ -13,15 +13,11 @@ from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.fit import misfits
 from readerkit.estimate.inference import estimate_inference
 from readerkit.estimate.layout import Layout, stage_layers
-from readerkit.estimate.memory import (
-    layers_of_rank,
-    most_loaded,
-    rank_memory,
-    rank_weights,
-)
+from readerkit.estimate.memory import most_loaded, rank_memory, rank_weights
 from readerkit.estimate.memory_estimates import estimate_training
 from readerkit.estimate.memory_timeline import first_failure, timeline
 from readerkit.estimate.parameters import parameter_count
+from readerkit.estimate.rank_layers import layers_of_rank
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import PRECISIONS, WEIGHTS
 from readerkit.wording.numbers import format_bytes

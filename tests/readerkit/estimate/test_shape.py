@@ -4,7 +4,6 @@ import pytest
 
 from readerkit.errors import EstimateError
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import layers_of_rank
 from readerkit.estimate.parameters import (
     active_parameter_count,
     attention_parameters,
@@ -12,6 +11,7 @@ from readerkit.estimate.parameters import (
     parameter_count,
 )
 from readerkit.estimate.parameters_estimate import estimate_parameters
+from readerkit.estimate.rank_layers import layers_of_rank
 from readerkit.estimate.shape import Shape, padded_vocab
 from tests.readerkit.estimate.catalog import MODELS, shape
 
