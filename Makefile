@@ -37,9 +37,9 @@ read: .venv/.toolkit
 
 # Tests start the command hundreds of times: none of it is compiled anew each time.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests wait for ranks, servers and browsers: two processes more than there are cores. The
+# Tests wait for ranks, servers and browsers: one process more than there are cores. The
 # slow folders come first (tests/conftest.py), so that none is left over for the end.
-WORKERS = $$($(BIN)/python -c 'import os; print(min(6, 2 + (os.cpu_count() or 1)))')
+WORKERS = $$($(BIN)/python -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: fetched
 	@$(BIN)/ruff check .
