@@ -27,7 +27,7 @@ from readerkit.anchors.grammars import python_grammar
 from readerkit.anchors.pattern import compile_pattern
 from readerkit.app.check_claims import claims_of, open_ground
 from readerkit.app.library import Library, open_library
-from readerkit.claims.hold import hold
+from readerkit.claims.check_dispatch import hold
 from readerkit.content.claims import Claim
 from readerkit.errors import AnchorError
 from readerkit.model.git_names import TreePath

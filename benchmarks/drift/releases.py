@@ -19,7 +19,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from readerkit.errors import SourceError
-from readerkit.upstreams.package import _download_sdist
+from readerkit.upstreams.package_source import _download_sdist
 from readerkit.upstreams.upstream import Package
 
 RELEASES = {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from readerkit.anchors import SourceFile
 from readerkit.errors import AnchorError
-from readerkit.upstreams.package import _download_sdist
+from readerkit.upstreams.package_source import _download_sdist
 from readerkit.upstreams.upstream import Package
 
 SDISTS = {

@@ -11,9 +11,9 @@ import click
 
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
-from readerkit.claims.check_wording import say_check
+from readerkit.claims.check_dispatch import hold
+from readerkit.claims.checks_in_words import say_check
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, ProofState, Sentence, sentences
 from readerkit.claims.unproved import Unproved, unproved
 from readerkit.claims.unquoted import WordCount

@@ -19,7 +19,7 @@ from readerkit.content.translations import (
 )
 from readerkit.errors import ContentError, ContentFault, LockError
 from readerkit.model.language import SPANISH
-from readerkit.quiz.lock import QuizLock, differences
+from readerkit.quiz.lockfile import QuizLock, differences
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 

@@ -22,7 +22,7 @@ from readerkit.app.library import Library, open_library
 from readerkit.errors import GrammarError, ReaderkitError, WrongUseError
 from readerkit.model.code_languages import LANGUAGES, titles_here
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.holdings import holding
+from readerkit.upstreams.cache_contents import holding
 from readerkit.wording.next_command import typed, written
 from readerkit.wording.numbers import counted, format_bytes
 

@@ -19,8 +19,8 @@ from readerkit.anchors import SourceFile
 from readerkit.anchors.places import find_code, find_uses
 from readerkit.anchors.settings import find_default
 from readerkit.app.drift_moves import Moves, Renames, with_names
+from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.content.claims import Claim
 from readerkit.errors import AnchorError

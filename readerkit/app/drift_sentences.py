@@ -11,8 +11,8 @@ from readerkit.app.drift_claims import ClaimMover, MovedClaim
 from readerkit.app.drift_moves import Moves
 from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
+from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.claims.proof import Proof, Sentence
 from readerkit.model.freshness import MadeFrom
 from readerkit.upstreams import Lock, Upstream

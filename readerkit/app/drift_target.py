@@ -22,7 +22,7 @@ from readerkit.model.git_names import (
     parse_path,
 )
 from readerkit.upstreams import Lock, Upstream
-from readerkit.upstreams.here import head_of, top_of
+from readerkit.upstreams.book_repository import head_of, top_of
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 
 
@@ -83,7 +83,7 @@ def old_tree(library: Library, upstream: Upstream, lock: Lock) -> Mapping[str, b
 
 def _as_locked(top: Path, lock: Lock) -> Mapping[str, bytes]:
     """Return the files of the commit that most notes were read at, each as locked."""
-    from readerkit.upstreams import git
+    from readerkit.upstreams import git_commands
 
     marks = [anchor.at for anchor in lock.anchors.values() if anchor.at]
     commit = max(marks, key=marks.count, default=head_of(top))
@@ -94,7 +94,7 @@ def _as_locked(top: Path, lock: Lock) -> Mapping[str, bytes]:
         wanted: dict[str, BlobId] = {
             a.span.path: a.blob for a in lock.anchors.values() if a.blob
         }
-        held = git.read_blobs(tree.repository, sorted(set(wanted.values())))
+        held = git_commands.read_blobs(tree.repository, sorted(set(wanted.values())))
         files |= {path: held[blob] for path, blob in wanted.items() if blob in held}
     return files
 
@@ -163,7 +163,7 @@ def _here(library: Library, upstream: Upstream, to: str | None) -> OtherRevision
 
 
 def _release(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
-    from readerkit.upstreams.package import newest_like, serve_package
+    from readerkit.upstreams.package_source import newest_like, serve_package
 
     package = upstream.package
     if package is None:
@@ -199,7 +199,7 @@ def meant_release(pinned_tag: str, pinned: str, to: str) -> str:
 def _tag(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
     import tempfile
 
-    from readerkit.upstreams import git
+    from readerkit.upstreams import git_commands
     from readerkit.upstreams.git_source import serve_git
 
     if not upstream.url or to is None:
@@ -209,8 +209,8 @@ def _tag(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:
     except ValueError:
         with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
             repository = Path(folder) / "ask.git"
-            git.create_repository(repository, upstream.url)
-            found = git.remote_tag(repository, to)
+            git_commands.create_repository(repository, upstream.url)
+            found = git_commands.remote_tag(repository, to)
         if not found:
             raise SourceError(f"{upstream.url} has no tag {to}") from None
         commit, tag = parse_commit(found), to
@@ -227,14 +227,14 @@ def commit_of(upstream: Upstream, target: OtherRevision) -> CommitId:
     """
     import tempfile
 
-    from readerkit.upstreams import git
+    from readerkit.upstreams import git_commands
 
     if target.commit or not upstream.commit:
         return target.commit
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
         repository = Path(folder) / "ask.git"
-        git.create_repository(repository, upstream.url)
-        found = git.remote_tag(repository, target.tag) if target.tag else ""
+        git_commands.create_repository(repository, upstream.url)
+        found = git_commands.remote_tag(repository, target.tag) if target.tag else ""
     if not found:
         raise SourceError(f"{upstream.url} has no tag {target.tag or '(unknown)'}")
     return parse_commit(found)

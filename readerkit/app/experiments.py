@@ -28,7 +28,7 @@ from readerkit.evidence.experiment_output import Output, PrintedTwice
 from readerkit.model.language import Told, unpacked
 from readerkit.system.children import python
 from readerkit.system.temporary import temporary_folder
-from readerkit.upstreams.installed import installed_root
+from readerkit.upstreams.installed_source import installed_root
 from readerkit.upstreams.on_disk import check_files, write_files
 
 _LEFT_OUT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_", "TORCHELASTIC", "PYTHON")

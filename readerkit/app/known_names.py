@@ -197,7 +197,7 @@ def noted_files(book: Path | None, given: Given) -> Names:
 
 def revisions(book: Path | None, given: Given) -> Names:
     """Yield branches and tags of the repository that a book of it stands in."""
-    from readerkit.upstreams.here import refs_of, top_of
+    from readerkit.upstreams.book_repository import refs_of, top_of
 
     upstreams = _open(book).upstreams
     on = given.get("upstream") or next(iter(upstreams))

@@ -36,8 +36,8 @@ from readerkit.model.git_names import NO_COMMIT, TreePath
 from readerkit.render.terminal_safe import visible
 from readerkit.system.status import Status
 from readerkit.upstreams import BlobStore, Lock, Upstream
-from readerkit.upstreams.folder import serve_below
-from readerkit.upstreams.here import living_files
+from readerkit.upstreams.book_repository import living_files
+from readerkit.upstreams.folder_source import serve_below
 from readerkit.upstreams.provenance import Provenance, read_provenance
 from readerkit.upstreams.source_protocol import is_a_link
 from readerkit.wording.fold import fitting

@@ -17,8 +17,8 @@ from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError, SeveralFilesError, WrongUseError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.folder import read_file
-from readerkit.upstreams.here import top_of
+from readerkit.upstreams.book_repository import top_of
+from readerkit.upstreams.folder_source import read_file
 from readerkit.upstreams.store import write_atomically
 from readerkit.upstreams.upstream import matching
 from readerkit.wording.meant_name import hint

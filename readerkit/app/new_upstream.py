@@ -14,7 +14,7 @@ from readerkit.errors import ReaderkitError, SourceError, WrongUseError
 from readerkit.model.code_languages import ENDINGS, titles_here
 from readerkit.model.git_names import BlobId, CommitId, TreePath
 from readerkit.upstreams import BlobStore, Lock, Upstream
-from readerkit.upstreams.here import living_files, top_of
+from readerkit.upstreams.book_repository import living_files, top_of
 from readerkit.upstreams.licence_text import (
     LICENCE_FILES,
     licence_files,
@@ -107,14 +107,14 @@ def from_address(
         ReaderkitError: no repository there, an address that is refused, no file that
             is read, or none that says whose text it is.
     """
-    from readerkit.upstreams import git
+    from readerkit.upstreams import git_commands
     from readerkit.upstreams.fetch import list_files
     from readerkit.upstreams.git_address import check_address
 
     check_address(url)
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
-        git.create_repository(Path(folder), url)
-        commit = CommitId(git.remote_head(Path(folder)))
+        git_commands.create_repository(Path(folder), url)
+        commit = CommitId(git_commands.remote_head(Path(folder)))
     wanted = tuple(include) or every_ending()
     asked = Upstream(name, name, (*wanted, *LICENCE_FILES), url=url, commit=commit)
     files = list_files(asked, store, sources=("git",), report=_quiet)
@@ -142,8 +142,8 @@ def from_package(
         ReaderkitError: no such package or release, or no file that is read.
     """
     from readerkit.upstreams.fetch import list_files
-    from readerkit.upstreams.installed import import_name, installed_version
-    from readerkit.upstreams.package import newest_release
+    from readerkit.upstreams.installed_source import import_name, installed_version
+    from readerkit.upstreams.package_source import newest_release
 
     match = _PACKAGE.fullmatch(subject)
     if match is None:

@@ -27,7 +27,7 @@ from readerkit.quiz.bank import BANK, BANK_FILE, Bank, parse_bank
 from readerkit.quiz.history import History
 from readerkit.quiz.history_rows import timestamp
 from readerkit.quiz.kinds import QUESTIONS, Question
-from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.lockfile import QuizLock
 from readerkit.quiz.session import Session
 from readerkit.system.garbage import uncollected
 from readerkit.wording.fold import fitting

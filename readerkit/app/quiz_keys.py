@@ -21,7 +21,7 @@ from readerkit.model.language import SPANISH
 from readerkit.quiz.kinds.locate import Locate
 from readerkit.quiz.kinds.numeric import AskedNumber
 from readerkit.quiz.kinds.predict import AskedWords, Predict
-from readerkit.quiz.lock import (
+from readerkit.quiz.lockfile import (
     Fact,
     LockedFact,
     QuizLock,

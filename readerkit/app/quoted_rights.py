@@ -9,8 +9,8 @@ from readerkit.app.library import Library
 from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.folder import read_file
-from readerkit.upstreams.here import top_of
+from readerkit.upstreams.book_repository import top_of
+from readerkit.upstreams.folder_source import read_file
 from readerkit.upstreams.licence_text import UNKNOWN, licence_files, licence_of
 from readerkit.upstreams.provenance import read_licence
 

@@ -95,13 +95,13 @@ class CommitTree(Mapping[str, bytes]):
         return len(self._blobs)
 
     def _load(self, blobs: Iterable[BlobId]) -> None:
-        from readerkit.upstreams import git
+        from readerkit.upstreams import git_commands
 
         wanted = {blob for blob in blobs if blob not in self._read}
-        sizes = git.sizes(self.repository, wanted)
+        sizes = git_commands.sizes(self.repository, wanted)
         small = [blob for blob, size in sizes.items() if size <= MAX_FILE_BYTES]
         if small:
-            self._read |= git.read_blobs(self.repository, sorted(small))
+            self._read |= git_commands.read_blobs(self.repository, sorted(small))
 
 
 @contextmanager
@@ -142,10 +142,10 @@ def open_tree(given: str) -> Iterator[FolderTree | CommitTree]:
 def _commit_tree(root: Path, revision: str) -> Iterator[CommitTree]:
     import tempfile
 
-    from readerkit.upstreams import git
+    from readerkit.upstreams import git_commands
 
-    commit = git.resolve(root, revision)
+    commit = git_commands.resolve(root, revision)
     with tempfile.TemporaryDirectory(prefix="readerkit-") as folder:
         lent = Path(folder) / "lent.git"
-        git.lend_objects(lent, root)
-        yield CommitTree(lent, git.tree(lent, commit).blobs, commit)
+        git_commands.lend_objects(lent, root)
+        yield CommitTree(lent, git_commands.tree(lent, commit).blobs, commit)

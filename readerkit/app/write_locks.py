@@ -24,7 +24,7 @@ from readerkit.content.resolved_notes import (
 from readerkit.errors import ContentError, ContentFault, WrongUseError
 from readerkit.model.anchor import Span
 from readerkit.upstreams import Lock, Upstream
-from readerkit.upstreams.here import author_of, head_of, top_of
+from readerkit.upstreams.book_repository import author_of, head_of, top_of
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.numbers import counted
 

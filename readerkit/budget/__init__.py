@@ -3,10 +3,10 @@
 >>> from readerkit.budget import BudgetGuard
 """
 
-from readerkit.budget.ceilings import Ceilings, Reservation
-from readerkit.budget.guard import BudgetGuard, Receipt
+from readerkit.budget.guarded_run import BudgetGuard, Receipt
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import Job, Price, parse_usd, show_usd
+from readerkit.budget.spending_ceiling import Ceilings, Reservation
 
 __all__ = [
     "BudgetGuard",

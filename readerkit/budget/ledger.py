@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from readerkit.budget.ceilings import Ceilings, Reservation, Room, check_room
 from readerkit.budget.money import Job, show_usd
-from readerkit.budget.running import check_ended
+from readerkit.budget.running_entries import check_ended
+from readerkit.budget.spending_ceiling import Ceilings, Reservation, Room, check_room
 from readerkit.errors import BudgetError, LedgerTakenError
 from readerkit.system.private_files import make_database, tighten
 from readerkit.wording.next_command import typed

@@ -100,7 +100,7 @@ class _CacheRow:
 
 
 def _kept(library: Library, upstream: Upstream) -> _CacheRow:
-    from readerkit.upstreams.holdings import holding
+    from readerkit.upstreams.cache_contents import holding
 
     found = holding(library.lock(upstream), library.store)
     came_from = library.came_from(upstream) if found.present else None
@@ -109,7 +109,7 @@ def _kept(library: Library, upstream: Upstream) -> _CacheRow:
 
 
 def _altered(library: Library, upstream: Upstream) -> list[str]:
-    from readerkit.upstreams.holdings import altered
+    from readerkit.upstreams.cache_contents import altered
 
     return altered(library.lock(upstream), library.store)
 
@@ -117,7 +117,7 @@ def _altered(library: Library, upstream: Upstream) -> list[str]:
 def _sizes(library: Library) -> dict[str, int]:
     """Return the sizes of all that is kept, and of what is none of this book's."""
     from readerkit.app.folders import data_folder
-    from readerkit.upstreams.holdings import FETCHED, MADE, bytes_below
+    from readerkit.upstreams.cache_contents import FETCHED, MADE, bytes_below
 
     root = library.store.root
     fetched, made = bytes_below(root, FETCHED), bytes_below(root, MADE)
@@ -175,7 +175,7 @@ def _print(
 
 
 def _remove(library: Library, chosen: list[Upstream], yes: bool, as_json: bool) -> None:
-    from readerkit.upstreams.holdings import (
+    from readerkit.upstreams.cache_contents import (
         FETCHED,
         MADE,
         bytes_below,

@@ -129,7 +129,7 @@ def _planned(
     )
     from readerkit.errors import WrongUseError
     from readerkit.upstreams import BlobStore
-    from readerkit.upstreams.here import top_of
+    from readerkit.upstreams.book_repository import top_of
 
     _check_name(given)
     if not subject.strip():
@@ -165,7 +165,7 @@ def _some(names: list[str]) -> str:
 
 def _submodules(subject: str) -> list[str]:
     """Return the submodules of a repository here."""
-    from readerkit.upstreams.here import submodules_of, top_of
+    from readerkit.upstreams.book_repository import submodules_of, top_of
 
     folder = Path(subject).expanduser()
     if not folder.is_dir():

@@ -195,7 +195,7 @@ def _in_repository(path: str, library: Library) -> str:
 
     What a shell completes or an editor copies is a path from here, or from the root.
     """
-    from readerkit.upstreams.here import top_of
+    from readerkit.upstreams.book_repository import top_of
 
     living = [each for each in library.book.upstreams.values() if each.is_living]
     if any(path in library.sources(each).paths for each in living):

@@ -24,7 +24,7 @@ from readerkit.model.expression import Functions, Number
 from readerkit.model.language import InBoth
 from readerkit.quiz.kinds import Question
 from readerkit.quiz.kinds.question import MARK
-from readerkit.quiz.lock import QuizLock, ResolvedPlace
+from readerkit.quiz.lockfile import QuizLock, ResolvedPlace
 from readerkit.quiz.seeded_draw import SeededDraw
 from readerkit.quiz.variant import Scene, Variant
 

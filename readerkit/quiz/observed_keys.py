@@ -12,7 +12,7 @@ from readerkit.content.vocabulary import Category, Phase, SideName
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Id, Model, Name
 from readerkit.model.expression import Number
-from readerkit.quiz.lock import Fact
+from readerkit.quiz.lockfile import Fact
 from readerkit.quiz.schedule_reasons import RankRow
 from readerkit.quiz.variant import Scene
 
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from readerkit.model.language import Told
 from readerkit.quiz.kinds.question import squeezed
-from readerkit.quiz.lock import LockedFact, ResolvedPlace, held
+from readerkit.quiz.lockfile import LockedFact, ResolvedPlace, held
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import CitedLines
 from readerkit.quiz.schedule_reasons import WAIT

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from readerkit.model import addresses
-from readerkit.quiz.lock import ResolvedPlace, Work
+from readerkit.quiz.lockfile import ResolvedPlace, Work
 
 
 class CitedLines(ResolvedPlace, frozen=True, omit_defaults=False):

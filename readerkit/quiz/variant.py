@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import Functions, Number, evaluate
 from readerkit.model.language import InBoth, Told
-from readerkit.quiz.lock import QuizLock, held
+from readerkit.quiz.lockfile import QuizLock, held
 from readerkit.quiz.messages import Remark, Solution, TextFinding
 from readerkit.quiz.prompts import CitedLines, Prompt, QuotedWork
 

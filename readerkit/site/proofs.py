@@ -10,8 +10,8 @@ from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
 from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import code_today
+from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, sentences
 from readerkit.content.resolved_notes import Sources
 from readerkit.model.freshness import digest, digest_all

@@ -19,7 +19,7 @@ from readerkit.render.check_formats import CheckFinding, FoundAt, as_github, as_
 from readerkit.render.terminal_safe import visible_line
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
-from readerkit.upstreams.here import top_of
+from readerkit.upstreams.book_repository import top_of
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
 

@@ -11,9 +11,9 @@ from typing import Any
 from readerkit.app.ground import open_ground
 from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
-from readerkit.claims.check_wording import say_check
+from readerkit.claims.check_dispatch import hold
+from readerkit.claims.checks_in_words import say_check
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.claims.proof import Claimable, Proof, Sentence, lines_of, sentences
 from readerkit.claims.proof_marks import with_marks, words_in
 from readerkit.claims.unquoted import Unquoted, unquoted

@@ -4,7 +4,7 @@
 brings pip, archives and git along, which reading from the cache does without.
 """
 
-from readerkit.upstreams.lock import Lock, LockedAnchor
+from readerkit.upstreams.lockfile import Lock, LockedAnchor
 from readerkit.upstreams.store import BlobStore
 from readerkit.upstreams.upstream import Upstream
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from readerkit.errors import MovedTagError, SourceError
 from readerkit.model.git_names import BlobId, TreePath
-from readerkit.upstreams.folder import folder_source
+from readerkit.upstreams.folder_source import folder_source
 from readerkit.upstreams.git_address import check_address
-from readerkit.upstreams.installed import serve_installed
-from readerkit.upstreams.lock import Lock
-from readerkit.upstreams.package import serve_package
+from readerkit.upstreams.installed_source import serve_installed
+from readerkit.upstreams.lockfile import Lock
+from readerkit.upstreams.package_source import serve_package
 from readerkit.upstreams.provenance import Provenance, read_provenance, write_provenance
 from readerkit.upstreams.source_protocol import Served, Source, is_a_link
 from readerkit.upstreams.store import BlobStore, blob_id

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from readerkit.errors import MovedTagError, SourceError
 from readerkit.model.git_names import BlobId, TreePath, parse_path
-from readerkit.upstreams import git
+from readerkit.upstreams import git_commands
 from readerkit.upstreams.source_protocol import Served, is_a_link
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream
@@ -77,17 +77,17 @@ def _fetch(
 ) -> Served:
     """Return the wanted files, and the text of the licence among them."""
     url = local.resolve().as_uri() if local else upstream.url
-    git.create_repository(repository, url, is_named=bool(local))
+    git_commands.create_repository(repository, url, is_named=bool(local))
     if upstream.tag:
-        _check_tag(upstream, git.remote_tag(repository, upstream.tag))
+        _check_tag(upstream, git_commands.remote_tag(repository, upstream.tag))
     if local:
-        lent = git.lend_objects(repository / LENT, local)
-        git.create_repository(repository, lent, is_named=True)
-    git.fetch_commit(repository, upstream.commit)
-    git.check_trees(repository)
-    tree = git.tree(repository, upstream.commit)
+        lent = git_commands.lend_objects(repository / LENT, local)
+        git_commands.create_repository(repository, lent, is_named=True)
+    git_commands.fetch_commit(repository, upstream.commit)
+    git_commands.check_trees(repository)
+    tree = git_commands.tree(repository, upstream.commit)
     wanted, links = _select(upstream, tree, paths)
-    if local and (gone := git.lacking(repository / LENT, wanted.values())):
+    if local and (gone := git_commands.lacking(repository / LENT, wanted.values())):
         path = next(path for path, blob in wanted.items() if blob in gone)
         raise SourceError(
             f"{local} lacks {counted(len(gone), 'file')} of the commit, as a partial "
@@ -109,7 +109,7 @@ def _check_tag(upstream: Upstream, commit: str) -> None:
 
 
 def _select(
-    upstream: Upstream, tree: git.Tree, paths: Collection[TreePath] | None
+    upstream: Upstream, tree: git_commands.Tree, paths: Collection[TreePath] | None
 ) -> tuple[dict[TreePath, BlobId], tuple[TreePath, ...]]:
     """Return the blobs of the wanted files, and the included paths that are links.
 
@@ -142,8 +142,8 @@ def _select(
 def _read(repository: Path, wanted: Mapping[TreePath, BlobId]) -> dict[TreePath, bytes]:
     if not wanted:  # git would take no name for the branch of the server
         return {}
-    git.fetch_blobs(repository, sorted(set(wanted.values())))
-    blobs = git.read_blobs(repository, sorted(set(wanted.values())))
+    git_commands.fetch_blobs(repository, sorted(set(wanted.values())))
+    blobs = git_commands.read_blobs(repository, sorted(set(wanted.values())))
     for path, blob in wanted.items():
         if blob not in blobs:
             raise SourceError(f"the server did not send {path} ({blob[:12]})")

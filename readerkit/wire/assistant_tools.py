@@ -18,8 +18,8 @@ from readerkit.app.library import Library
 from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
 from readerkit.app.quoted_rights import licence_said
 from readerkit.app.records import read_evidence
-from readerkit.claims.check_wording import say_check
-from readerkit.claims.hold import hold
+from readerkit.claims.check_dispatch import hold
+from readerkit.claims.checks_in_words import say_check
 from readerkit.claims.proof import sentences
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.resolved_notes import Sources, resolve_notes

@@ -11,7 +11,7 @@ from msgspec import convert
 from readerkit.anchors import Anchor, resolve
 from readerkit.app.check_claims import open_ground
 from readerkit.app.library import open_library
-from readerkit.claims.hold import hold
+from readerkit.claims.check_dispatch import hold
 from readerkit.content.claims import CHECKS, Claim
 from readerkit.errors import AnchorError
 from tests.conftest import REAL_CACHE

@@ -19,7 +19,7 @@ from readerkit.app.page_questions import VARIANTS, variants_of
 from readerkit.app.quiz_banks import QuizBanks
 from readerkit.app.quiz_keys import resolve_keys
 from readerkit.quiz.lint import SHUFFLED, lint_bank
-from readerkit.quiz.lock import QuizLock, ResolvedPlace, differences
+from readerkit.quiz.lockfile import QuizLock, ResolvedPlace, differences
 from readerkit.quiz.rank_groups import rank_groups
 from tests.conftest import REAL_CACHE
 from tests.helpers import ROOT

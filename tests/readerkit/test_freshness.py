@@ -17,7 +17,7 @@ from readerkit.content.resolved_notes import lock_differences
 from readerkit.labs.measured import check_origin
 from readerkit.labs.results import FsdpResult, read_result
 from readerkit.model.freshness import Change, changes, digest_all, outdated, tell
-from readerkit.quiz.lock import LockedFact, QuizLock, differences
+from readerkit.quiz.lockfile import LockedFact, QuizLock, differences
 from readerkit.site.inputs import STATE, find_inputs, read_built
 from tests.helpers import ROOT, make_book, run_process
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readerkit.errors import SourceError
-from readerkit.upstreams import git
+from readerkit.upstreams import git_commands
 from tests.helpers import make_book, run_process, write_files
 
 REFUSED = [
@@ -59,9 +59,11 @@ ALLOWED = [
 @pytest.mark.parametrize("url", REFUSED)
 def test_no_process_is_started_for_any_other_address(url, tmp_path, monkeypatch):
     monkeypatch.delenv("READERKIT_SCHEMES")
-    monkeypatch.setattr(git, "_git", lambda *_, **__: pytest.fail("git was started"))
+    monkeypatch.setattr(
+        git_commands, "_git", lambda *_, **__: pytest.fail("git was started")
+    )
     with pytest.raises(SourceError, match="expected ") as refused:
-        git.create_repository(tmp_path / "repository", url)
+        git_commands.create_repository(tmp_path / "repository", url)
     assert str(refused.value).isprintable()
     assert not (tmp_path / "repository").exists()
 
@@ -69,7 +71,7 @@ def test_no_process_is_started_for_any_other_address(url, tmp_path, monkeypatch)
 @pytest.mark.parametrize("url", ALLOWED)
 def test_address_over_https_is_taken(url, tmp_path, monkeypatch):
     monkeypatch.delenv("READERKIT_SCHEMES")
-    git.create_repository(tmp_path / "repository", url)
+    git_commands.create_repository(tmp_path / "repository", url)
 
 
 @pytest.mark.parametrize(
@@ -96,19 +98,19 @@ def test_reader_may_allow_more_and_never_a_command(
 ):
     monkeypatch.setenv("READERKIT_SCHEMES", schemes)
     if taken:
-        git.create_repository(tmp_path / "repository", url)
+        git_commands.create_repository(tmp_path / "repository", url)
     else:
         with pytest.raises(SourceError):
-            git.create_repository(tmp_path / "repository", url)
+            git_commands.create_repository(tmp_path / "repository", url)
 
 
 @pytest.mark.parametrize("lead", ["file:///etc", "git://127.0.0.1:9/x"])
 def test_server_cannot_lead_on_to_another_scheme(lead, tmp_path):
     repository = tmp_path / "repository"
-    git.create_repository(repository, "https://127.0.0.1:9/x")
-    git._git(repository, "config", "remote.origin.url", lead)
+    git_commands.create_repository(repository, "https://127.0.0.1:9/x")
+    git_commands._git(repository, "config", "remote.origin.url", lead)
     with pytest.raises(SourceError, match=r"transport '.*' not allowed"):
-        git.remote_tag(repository, "v1")
+        git_commands.remote_tag(repository, "v1")
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "ssh://host/x", "git://host/x"])

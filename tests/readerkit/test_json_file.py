@@ -9,7 +9,7 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.evidence.record import Record
-from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.lockfile import QuizLock
 from readerkit.upstreams import Lock
 from tests.helpers import ROOT
 

@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 from readerkit.model.language import Told
 from readerkit.model.statement import Deed, Statement
 from readerkit.quiz.kinds.question import PlaceRef, Question, Refutation, not_read
-from readerkit.quiz.lock import ResolvedPlace
+from readerkit.quiz.lockfile import ResolvedPlace
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.prompts import CitedLines, LocatePrompt, SearchedLines
 from readerkit.quiz.seeded_draw import SeededDraw

@@ -27,7 +27,7 @@ from readerkit.quiz.kinds.question import (
     not_read,
     squeezed,
 )
-from readerkit.quiz.lock import Fact
+from readerkit.quiz.lockfile import Fact
 from readerkit.quiz.messages import Remark
 from readerkit.quiz.observed_keys import (
     ObservationQuery,

@@ -9,7 +9,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from readerkit.claims.check_wording import say_check, say_printed
+from readerkit.claims.checks_in_words import say_check, say_printed
 from readerkit.claims.proof import Proof, Sentence, lines_of
 from readerkit.claims.proof_marks import MARK, together, with_marks
 from readerkit.content.claims import Claimed

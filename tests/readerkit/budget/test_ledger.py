@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readerkit.budget import Ceilings, Ledger
-from readerkit.budget.running import hold
+from readerkit.budget.running_entries import hold
 from readerkit.errors import BudgetError
 from tests.readerkit.budget.jobs import job, new_ledger
 from tests.terminals import WAIT_S

@@ -7,8 +7,8 @@ import re
 import pytest
 from msgspec import convert
 
+from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
-from readerkit.claims.hold import hold
 from readerkit.content.claims import Claim
 from readerkit.content.resolved_notes import Sources
 from readerkit.evidence.record import Record

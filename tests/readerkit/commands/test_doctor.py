@@ -192,4 +192,6 @@ def test_a_grammar_that_does_not_load_is_told_with_its_reason(
 def test_nothing_heavy_is_loaded(home, capsys):
     files = entered(lambda: run(capsys, "doctor"))
     assert "app/doctor.py" in files
-    assert not {"upstreams/git.py", "anchors/source.py", "site/build.py"} & files
+    assert (
+        not {"upstreams/git_commands.py", "anchors/source.py", "site/build.py"} & files
+    )

@@ -7,7 +7,7 @@ from readerkit.model.statement import Statement
 from readerkit.quiz.bank import BANK as BANK_KIND
 from readerkit.quiz.bank import Bank, parse_bank
 from readerkit.quiz.kinds import QUESTIONS as QUESTION_KIND
-from readerkit.quiz.lock import QuizLock, ResolvedPlace, Work
+from readerkit.quiz.lockfile import QuizLock, ResolvedPlace, Work
 
 BANK = """\
 phase: 7

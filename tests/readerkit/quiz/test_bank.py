@@ -6,7 +6,7 @@ import pytest
 
 from readerkit.errors import ContentError
 from readerkit.quiz.bank import parse_bank
-from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.lockfile import QuizLock
 from tests.readerkit.quiz.sample import BANK, QUESTIONS, documents, sample_bank
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.quiz.lint import Known, lint_bank
-from readerkit.quiz.lock import QuizLock, ResolvedPlace
+from readerkit.quiz.lockfile import QuizLock, ResolvedPlace
 from tests.readerkit.quiz.sample import LOCK, QUESTIONS, sample_bank
 
 pytestmark = pytest.mark.sampled

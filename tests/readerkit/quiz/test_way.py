@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readerkit.quiz.bank import parse_bank
-from readerkit.quiz.lock import QuizLock
+from readerkit.quiz.lockfile import QuizLock
 from readerkit.quiz.variant import Grade
 from tests.helpers import entered
 from tests.readerkit.quiz.sample import LOCK, documents, only

@@ -14,7 +14,7 @@ from msgspec import convert, structs
 
 from readerkit.errors import MovedTagError, SourceError, StoreError
 from readerkit.upstreams import BlobStore, Lock, Upstream
-from readerkit.upstreams import git as readerkit_git
+from readerkit.upstreams import git_commands as readerkit_git
 from readerkit.upstreams import store as store_module
 from readerkit.upstreams.fetch import fetch, list_files, missing_files
 from readerkit.upstreams.provenance import read_provenance

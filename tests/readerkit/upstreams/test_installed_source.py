@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.installed import installed_version, serve_installed
+from readerkit.upstreams.installed_source import installed_version, serve_installed
 from readerkit.upstreams.upstream import Licence, Package
 from tests.helpers import write_files
 

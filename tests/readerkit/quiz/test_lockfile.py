@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.errors import ContentError
-from readerkit.quiz.lock import LockedFact, QuizLock, ResolvedPlace, differences
+from readerkit.quiz.lockfile import LockedFact, QuizLock, ResolvedPlace, differences
 from tests.readerkit.quiz.sample import LOCK as SAMPLE
 
 LOCK = QuizLock(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from readerkit.claims import figure_checks, source_checks
+from readerkit.claims import code_checks, result_checks
 from readerkit.claims.elsewhere import stands_elsewhere
 from readerkit.claims.ground import Ground, NotAtHand
 from readerkit.claims.proof import Proof
@@ -14,14 +14,14 @@ from readerkit.errors import AnchorError, EstimateError
 from readerkit.model.expression import ExpressionError
 
 _HOLD: dict[CheckKind, Callable[[Any, Ground], Proof]] = {
-    "default": source_checks.hold_default,
-    "stands": source_checks.hold_stands,
-    "absent": source_checks.hold_absent,
-    "uses": source_checks.hold_uses,
-    "order": source_checks.hold_order,
-    "guard": source_checks.hold_guard,
-    "run": figure_checks.hold_run,
-    "experiment": figure_checks.hold_experiment,
+    "default": code_checks.hold_default,
+    "stands": code_checks.hold_stands,
+    "absent": code_checks.hold_absent,
+    "uses": code_checks.hold_uses,
+    "order": code_checks.hold_order,
+    "guard": code_checks.hold_guard,
+    "run": result_checks.hold_run,
+    "experiment": result_checks.hold_experiment,
 }
 
 
@@ -31,7 +31,7 @@ def hold(claim: Claim, ground: Ground) -> Proof:
         if claim.undecided is not None:
             return Proof("open", claim.undecided)
         if claim.value is not None:
-            return figure_checks.hold_value(claim.says, claim.value, ground)
+            return result_checks.hold_value(claim.says, claim.value, ground)
         return _HOLD[claim.kind](claim.check, ground)
     except NotAtHand as error:
         return Proof("open", str(error))

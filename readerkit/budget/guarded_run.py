@@ -18,7 +18,7 @@ from types import FrameType
 from readerkit.budget.cloud import Launch, check_task, read_launch
 from readerkit.budget.ledger import Ledger
 from readerkit.budget.money import MAX_AGE_DAYS, Job
-from readerkit.budget.running import hold, release
+from readerkit.budget.running_entries import hold, release
 from readerkit.errors import BudgetError, JobError
 from readerkit.system.children import python
 

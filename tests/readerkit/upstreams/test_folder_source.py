@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from readerkit.errors import SourceError
 from readerkit.upstreams import Upstream
-from readerkit.upstreams.folder import folder_source, serve_below
+from readerkit.upstreams.folder_source import folder_source, serve_below
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence
 from tests.helpers import git, make_repository, write_files

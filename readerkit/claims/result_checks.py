@@ -7,12 +7,12 @@ from typing import Any
 
 from readerkit.anchors.places import Found
 from readerkit.anchors.settings import find_default
+from readerkit.claims.code_checks import default_is, default_value, verdict_on
 from readerkit.claims.experiment import program_fault, say_figures, unlike
 from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral
 from readerkit.claims.printed import numbers_in
 from readerkit.claims.proof import Proof, ProofState
-from readerkit.claims.source_checks import default_is, default_value, verdict_on
 from readerkit.content.claims import DefaultPlace, ExperimentCheck, RunCheck, ValueCheck
 from readerkit.errors import AnchorError
 from readerkit.estimate.functions import FUNCTIONS

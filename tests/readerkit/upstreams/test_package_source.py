@@ -14,8 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 from readerkit.errors import SourceError
-from readerkit.upstreams import Upstream, archive, package
-from readerkit.upstreams.package import newest_like, newest_release, serve_package
+from readerkit.upstreams import Upstream, archive, package_source
+from readerkit.upstreams.package_source import (
+    newest_like,
+    newest_release,
+    serve_package,
+)
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.upstream import Licence, Package, Wheel
 from tests.helpers import write_files
@@ -151,7 +155,7 @@ def test_a_release_that_a_constraint_excludes_is_said_in_words(links, monkeypatc
 
 
 def test_pip_has_a_time_limit(monkeypatch):
-    monkeypatch.setattr(package, "DOWNLOAD_SECONDS", 0.5)
+    monkeypatch.setattr(package_source, "DOWNLOAD_SECONDS", 0.5)
     with silent_server() as port:
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
         assert error_of(FROM_WHEEL) == "pip did not end within 0.5 s"
@@ -387,7 +391,7 @@ def test_index_without_the_sdist_is_one_clear_error(files, message, monkeypatch)
 
 
 def test_silent_index_is_given_up(monkeypatch):
-    monkeypatch.setattr(package, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(package_source, "PROBE_SECONDS", 0.2)
     with silent_server() as port:
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
         assert "(read timeout=0.2)" in error_of(FROM_SDIST)

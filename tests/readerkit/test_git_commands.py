@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from readerkit.errors import SourceError
-from readerkit.upstreams import git
+from readerkit.upstreams import git_commands
 from readerkit.upstreams.store import blob_id
 from tests.helpers import WAIT_S, make_repository, write_files
 from tests.helpers import git as run_git
@@ -81,13 +81,13 @@ def repository(tmp_path) -> Path:
 
 
 def fetch_included(repository: Path, url: str, commit: str) -> dict[str, bytes]:
-    git.create_repository(repository, url)
-    assert git.remote_tag(repository, "v1") == commit
-    git.fetch_commit(repository, commit)
-    tree = git.tree(repository, commit).blobs
+    git_commands.create_repository(repository, url)
+    assert git_commands.remote_tag(repository, "v1") == commit
+    git_commands.fetch_commit(repository, commit)
+    tree = git_commands.tree(repository, commit).blobs
     wanted = {path: tree[path] for path in INCLUDED}
-    git.fetch_blobs(repository, wanted.values())
-    blobs = git.read_blobs(repository, wanted.values())
+    git_commands.fetch_blobs(repository, wanted.values())
+    blobs = git_commands.read_blobs(repository, wanted.values())
     return {path: blobs[blob] for path, blob in wanted.items()}
 
 
@@ -161,10 +161,10 @@ def test_server_that_allows_little_serves_all_the_same(
 
 
 def test_repository_is_made_once_and_follows_a_new_address(repository, served, commit):
-    git.create_repository(repository, "git://127.0.0.1:9/gone")
+    git_commands.create_repository(repository, "git://127.0.0.1:9/gone")
     fetch_included(repository, (served / "sample").as_uri(), commit)
     before = objects(repository)
-    git.create_repository(repository, (served / "sample").as_uri())
+    git_commands.create_repository(repository, (served / "sample").as_uri())
     assert objects(repository) == before
 
 
@@ -187,14 +187,14 @@ def test_tag_names_its_commit(tag, commands, served, commit, repository, tmp_pat
     run_git(served, "clone", "--quiet", "--bare", str(served / "sample"), str(copy))
     for command in commands:
         run_git(copy, *command.split())
-    git.create_repository(repository, copy.as_uri())
-    assert git.remote_tag(repository, tag) == commit
+    git_commands.create_repository(repository, copy.as_uri())
+    assert git_commands.remote_tag(repository, tag) == commit
 
 
 @pytest.mark.parametrize("tag", ["v", "v9", "V1", "*", "v?", "main"])
 def test_tag_that_is_not_there_is_empty(tag, served, repository):
-    git.create_repository(repository, (served / "sample").as_uri())
-    assert git.remote_tag(repository, tag) == ""
+    git_commands.create_repository(repository, (served / "sample").as_uri())
+    assert git_commands.remote_tag(repository, tag) == ""
 
 
 # --- trees and blobs ---
@@ -203,9 +203,9 @@ def test_tag_that_is_not_there_is_empty(tag, served, repository):
 def test_tree_has_regular_files_only_under_their_exact_names(
     served, commit, repository
 ):
-    git.create_repository(repository, (served / "sample").as_uri())
-    git.fetch_commit(repository, commit)
-    tree = git.tree(repository, commit)
+    git_commands.create_repository(repository, (served / "sample").as_uri())
+    git_commands.fetch_commit(repository, commit)
+    tree = git_commands.tree(repository, commit)
     assert set(tree.blobs) == set(FILES)  # no link, no submodule
     assert tree.links == {"lib/link.py"}
     assert {path: tree.blobs[path] for path in INCLUDED} == {
@@ -218,46 +218,48 @@ def test_tree_keeps_names_that_are_not_utf8(repository, tmp_path):
     Path(os.fsdecode(name)).parent.mkdir(parents=True)
     Path(os.fsdecode(name)).write_bytes(b"x")
     commit = make_repository(tmp_path / "odd", {})
-    git.create_repository(repository, (tmp_path / "odd").as_uri())
-    git.fetch_commit(repository, commit)
-    assert git.tree(repository, commit).blobs == {"lib/\udcff.py": blob_id(b"x")}
+    git_commands.create_repository(repository, (tmp_path / "odd").as_uri())
+    git_commands.fetch_commit(repository, commit)
+    assert git_commands.tree(repository, commit).blobs == {
+        "lib/\udcff.py": blob_id(b"x")
+    }
 
 
 def test_blob_that_was_not_fetched_is_an_error_and_is_never_asked_for(
     served, commit, repository
 ):
     with git_server(served) as server:
-        git.create_repository(repository, server.url())
-        git.fetch_commit(repository, commit)
+        git_commands.create_repository(repository, server.url())
+        git_commands.fetch_commit(repository, commit)
         there = blob_id(content("lib/a.py"))
-        git.fetch_blobs(repository, [there])
+        git_commands.fetch_blobs(repository, [there])
         asked = blob_id(content("LICENSE"))
         with pytest.raises(SourceError, match=rf"^git cat-file: fatal: .*{asked}"):
-            git.read_blobs(repository, [there, asked])
+            git_commands.read_blobs(repository, [there, asked])
         assert server.connections == 2
-    assert git.read_blobs(repository, [there]) == {there: content("lib/a.py")}
+    assert git_commands.read_blobs(repository, [there]) == {there: content("lib/a.py")}
 
 
 def test_what_is_not_a_blob_is_left_out(served, commit, repository):
-    git.create_repository(repository, (served / "sample").as_uri())
-    git.fetch_commit(repository, commit)
-    assert git.read_blobs(repository, [commit, f"{commit}^{{tree}}"]) == {}
+    git_commands.create_repository(repository, (served / "sample").as_uri())
+    git_commands.fetch_commit(repository, commit)
+    assert git_commands.read_blobs(repository, [commit, f"{commit}^{{tree}}"]) == {}
 
 
 # --- servers that fail ---
 
 
 def test_missing_commit_is_an_error(served, repository):
-    git.create_repository(repository, (served / "sample").as_uri())
+    git_commands.create_repository(repository, (served / "sample").as_uri())
     with pytest.raises(SourceError, match=r"^git fetch: fatal: .*not our ref f{40}$"):
-        git.fetch_commit(repository, "f" * 40)
+        git_commands.fetch_commit(repository, "f" * 40)
 
 
 def test_missing_blob_is_an_error(served, commit, repository):
-    git.create_repository(repository, (served / "sample").as_uri())
-    git.fetch_commit(repository, commit)
+    git_commands.create_repository(repository, (served / "sample").as_uri())
+    git_commands.fetch_commit(repository, commit)
     with pytest.raises(SourceError, match=r"^git fetch: fatal: .*not our ref f{40}$"):
-        git.fetch_blobs(repository, ["f" * 40])
+        git_commands.fetch_blobs(repository, ["f" * 40])
 
 
 @pytest.mark.parametrize(
@@ -288,13 +290,15 @@ def test_dropped_connection_is_an_error(
 def test_server_that_never_answers_is_given_up(
     scheme, server, tools, repository, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(git, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(git_commands, "PROBE_SECONDS", 0.2)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     if tools == "no-ps":  # which a slim container lacks, and GitPython calls to kill
         monkeypatch.setenv("PATH", str(only_git(tmp_path / "bin")))
     with server() as port:
-        git.create_repository(repository, f"{scheme}://127.0.0.1:{port}/sample")
-        error = error_of(lambda: git.remote_tag(repository, "v1"))
+        git_commands.create_repository(
+            repository, f"{scheme}://127.0.0.1:{port}/sample"
+        )
+        error = error_of(lambda: git_commands.remote_tag(repository, "v1"))
     assert str(error) == "git ls-remote: no answer within 0.2 s"
     assert helpers_of(repository) == []
 
@@ -331,11 +335,11 @@ def helpers_of(repository: Path) -> list[str]:
 
 
 def test_transfer_has_a_time_limit_too(served, commit, repository, monkeypatch):
-    monkeypatch.setattr(git, "TRANSFER_SECONDS", 0.5)
+    monkeypatch.setattr(git_commands, "TRANSFER_SECONDS", 0.5)
     with git_server(served, {1: 300}, hold=True) as server:
-        git.create_repository(repository, server.url())
+        git_commands.create_repository(repository, server.url())
         with pytest.raises(SourceError, match=r"^git fetch: no answer within 0.5 s$"):
-            git.fetch_commit(repository, commit)
+            git_commands.fetch_commit(repository, commit)
 
 
 # --- git itself ---
@@ -359,13 +363,13 @@ def test_git_that_cannot_run_is_an_error(
     make(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(SourceError, match=message):
-        git.create_repository(repository, "git://127.0.0.1:9/x")
+        git_commands.create_repository(repository, "git://127.0.0.1:9/x")
 
 
 @pytest.mark.parametrize("refresh", [None, "raise"])
 def test_import_without_git_succeeds(refresh, tmp_path):
     told = "print(os.environ.get('GIT_PYTHON_REFRESH'))"
-    code = f"import readerkit.upstreams.git, os; {told}"
+    code = f"import readerkit.upstreams.git_commands, os; {told}"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": str(tmp_path)}
@@ -526,7 +530,7 @@ def trap(request, tmp_path, monkeypatch) -> Path:
 
 
 def fall_into(folder: Path, url: str) -> None:
-    """Do with plain git, in the caller's environment, what upstreams/git.py does."""
+    """Do with plain git, in the caller's environment, what ``git_commands`` does."""
     for command in (
         ["init", "--quiet", "--bare", str(folder)],
         ["-C", str(folder), "config", "remote.origin.url", url],
@@ -613,7 +617,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def test_program_that_a_variable_names_does_not_run_at_import(tmp_path):
     write_files(tmp_path, {"evil": f"#!/bin/sh\ntouch '{tmp_path}/marker'\n"})
     (tmp_path / "evil").chmod(0o755)
-    for module, ran in (("git", True), ("readerkit.upstreams.git", False)):
+    for module, ran in (("git", True), ("readerkit.upstreams.git_commands", False)):
         subprocess.run(
             [sys.executable, "-c", f"import {module}"],
             env=dict(os.environ) | {"GIT_PYTHON_GIT_EXECUTABLE": f"{tmp_path}/evil"},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from readerkit.errors import StoreError
 from readerkit.model.git_names import BlobId
-from readerkit.upstreams.lock import Lock
+from readerkit.upstreams.lockfile import Lock
 from readerkit.upstreams.provenance import forget_provenance
 from readerkit.upstreams.store import BlobStore
 from readerkit.upstreams.upstream import Upstream

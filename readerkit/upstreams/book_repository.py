@@ -15,7 +15,7 @@ from pathlib import Path
 
 from readerkit.errors import SourceError
 from readerkit.model.git_names import BlobId, TreePath, parse_blob, parse_path
-from readerkit.upstreams.folder import read_file
+from readerkit.upstreams.folder_source import read_file
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 from readerkit.upstreams.store import blob_id
 from readerkit.upstreams.upstream import Upstream

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath
-from readerkit.upstreams.folder import serve_below
+from readerkit.upstreams.folder_source import serve_below
 from readerkit.upstreams.licence_text import is_licence
 from readerkit.upstreams.source_protocol import Served
 from readerkit.upstreams.upstream import Upstream
