@@ -144,6 +144,7 @@ def test_words_stand_in_the_page_before_the_site_is_whole(book, page):
     assert is_same_document(page)
 
 
+@pytest.mark.further
 def test_spanish_words_stand_in_the_page_when_they_are_saved(book, page):
     sidecar = book.path("sample/linear.es.yaml")
     sidecar.write_text("close:\n  decision: Un interruptor.\n")
@@ -164,6 +165,7 @@ def test_nothing_is_made_anew_where_no_file_is_another(book, live):
     assert not live.is_building()
 
 
+@pytest.mark.further
 def test_what_was_unfolded_stays_so(book, page):
     page.locator("#close details summary").first.click()
     changed = ANNOTATIONS.replace("Half the bytes.", "Half of them.")
@@ -180,6 +182,7 @@ def say_otherwise(book, page):
     assert is_same_document(page)
 
 
+@pytest.mark.further
 def test_the_focus_stays_in_a_note_that_changes(book, page):
     page.locator("#close .more > summary").press("Enter")
     for place in (
@@ -194,6 +197,7 @@ def test_the_focus_stays_in_a_note_that_changes(book, page):
         page.locator("#close").get_by_text("One switch picks it.").wait_for()
 
 
+@pytest.mark.further
 def test_a_changed_note_is_remembered_once_it_was_read(book, page):
     say_otherwise(book, page)
     with page.expect_request("**/-/read") as told:
@@ -201,6 +205,7 @@ def test_a_changed_note_is_remembered_once_it_was_read(book, page):
     assert told.value.post_data_json == ["close"]
 
 
+@pytest.mark.further
 def test_a_changed_note_folds_when_another_is_gone_to(book, page):
     page.locator("#close .title a").click()
     why = page.locator("#close").get_by_text("Half the bytes.")
@@ -218,6 +223,7 @@ def test_another_note_is_a_new_page(book, page):
     assert not is_same_document(page)
 
 
+@pytest.mark.further
 def test_a_page_that_went_comes_back_with_its_notes(live, book, browser):
     page = browser.new_page()  # it may say that there is none
     page.goto(live.address)
@@ -229,6 +235,7 @@ def test_a_page_that_went_comes_back_with_its_notes(live, book, browser):
     page.close()
 
 
+@pytest.mark.further
 def test_another_look_is_a_new_page(book, page):
     style = book.root / "site" / "theme" / "site.css"
     with page.expect_event("load"):
@@ -293,6 +300,7 @@ def test_a_slip_of_any_kind_is_told_and_work_goes_on(book, page, name):
     page.get_by_text("One flag does.").wait_for()
 
 
+@pytest.mark.further
 def test_a_page_opened_while_something_is_wrong_says_so(book, page, open_page):
     book.path("sample/linear.yaml").write_text("- {id: [}")
     page.get_by_role("alert").wait_for()

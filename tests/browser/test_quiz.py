@@ -113,6 +113,7 @@ def test_an_answer_to_be_mended_is_where_one_types(book, served, open_page):
     expect(page.locator(f"#{described}")).to_contain_text("Not yet.")
 
 
+@pytest.mark.further
 def test_a_choice_to_be_mended_is_where_one_goes_on(book, served, open_page):
     page = open_page(f"http://127.0.0.1:{served}/quiz/7.html")
     variant = begin_and_skip_to(page, book, "single")
@@ -263,6 +264,7 @@ def test_nothing_moves_while_a_quiz_comes_from_disk(site, open_page, width):
     expect(page.locator(".question.done")).to_have_count(1)
 
 
+@pytest.mark.further
 def test_the_focus_is_the_readers_until_an_answer_was_asked_for(
     book, served, open_page
 ):

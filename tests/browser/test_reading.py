@@ -279,6 +279,7 @@ PLACE = (
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
+@pytest.mark.further
 def test_neither_a_switch_nor_a_focus_in_the_bar_loses_the_place(
     site, open_page, width
 ):
@@ -474,6 +475,7 @@ def test_spanish_fits_as_english_does(layers):
     test_notes_never_collide(layers)
 
 
+@pytest.mark.further
 def test_search_and_theme_speak_the_chosen_language(layers):
     search, theme = layers.locator("#search"), layers.locator("#theme")
     expect(search).to_have_attribute("placeholder", "Search")

@@ -103,11 +103,13 @@ def test_what_stands_in_code_is_found_first(layers):
         assert found[0] == kind and found[1].startswith(name), query
 
 
+@pytest.mark.further
 def test_what_is_nowhere_is_not_found(layers):
     for query in ("xyzzy.nothingatall", "nothingatall(", "(", ":"):
         assert look_for(layers, query) == [], query
 
 
+@pytest.mark.further
 def test_the_list_closes_when_the_focus_leaves(layers):
     look_for(layers, "dgrad")
     layers.keyboard.press("Tab")

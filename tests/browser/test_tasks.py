@@ -261,6 +261,7 @@ def test_a_name_shows_what_it_means_by_pointer_and_by_key(layers):
 
 
 @pytest.mark.parametrize("width", [390, 768])
+@pytest.mark.further
 def test_menus_are_on_top_and_the_search_stays(layers, width):
     layers.set_viewport_size({"width": width, "height": 844})
     layers.goto(layers.url.partition("#")[0] + "#L1289")

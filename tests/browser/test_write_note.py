@@ -82,6 +82,7 @@ def test_a_note_is_written_on_the_chosen_lines_and_stands_there(served, page):
     page.wait_for_function("!Object.keys(localStorage).some(k => k.includes('draft'))")
 
 
+@pytest.mark.further
 def test_kinds_ask_for_their_own_fields_and_a_draft_can_be_discarded(page):
     form = begin(page)
     expect(form.get_by_label("Cost")).to_be_hidden()
@@ -95,6 +96,7 @@ def test_kinds_ask_for_their_own_fields_and_a_draft_can_be_discarded(page):
     expect(form).to_be_hidden()
 
 
+@pytest.mark.further
 def test_of_a_page_of_other_bytes_no_line_is_taken(served, page):
     form = begin(page)
     form.get_by_label("Title").fill("Late")

@@ -95,6 +95,7 @@ KINDS = sorted({each.type for each in bank().questions.values()})
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if len(of_kind(k)) >= ENOUGH])
+@pytest.mark.further
 def test_form_is_at_chance(kind):
     gain, way = best({name: whole()[name] for name in of_kind(kind)})
     assert gain <= MAX_GAIN, f"'{way}' earns {gain:.0%} more than a guess"

@@ -6,6 +6,7 @@ import contextlib
 import random
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -44,6 +45,7 @@ def torn(file: SourceFile, choose: random.Random) -> SourceFile:
 
 @settings(max_examples=40)
 @given(seed=some.integers(min_value=0))
+@pytest.mark.further
 def test_torn_source_ends_in_its_own_lines_or_an_error(seed):
     choose = random.Random(seed)
     whole = some_file(choose)

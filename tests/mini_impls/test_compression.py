@@ -451,6 +451,7 @@ def check_convergence(pool):
 
 
 @pytest.mark.parametrize("world_size", quick_first([2, 3]))
+@pytest.mark.further
 def test_what_comes_later_or_rounded_converges_and_what_is_dropped_lags(
     request, world_size
 ):
@@ -520,6 +521,7 @@ def run_demo(rank, steps):
     return out.getvalue()
 
 
+@pytest.mark.further
 def test_the_demo_shows_bytes_and_distance_of_each_way(pool2):
     shown = pool2.run(run_demo, 4)[0]
     for way in ("float32", "float16", "uint8", "top 5%", "PowerSGD of rank 2"):

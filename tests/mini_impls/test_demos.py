@@ -276,6 +276,7 @@ def test_a_demo_that_fails_leaves_no_files(pool2, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pipeline", "recover", "offload", "zero", "fsdp"])
+@pytest.mark.further
 def test_words_of_a_demo_stay_whole_on_a_narrow_terminal(name):
     more = "--microbatches 8" if name == "pipeline" else ""
     run = f"{sys.executable} -m mini_impls.{name} --steps 3 {more} 2> /dev/null"

@@ -85,6 +85,7 @@ def take_turns(rank):
     return rank.rank
 
 
+@pytest.mark.further
 def test_a_rank_may_work_for_long_after_another_is_done(monkeypatch):
     # Whoever outlives the work of all is killed a second after it.
     monkeypatch.setattr(supervise, "END_S", -3.0)
@@ -276,6 +277,7 @@ def shell(script, **more):
     ],
     ids=["ranks", "help", "torchrun"],
 )
+@pytest.mark.further
 def test_an_output_that_takes_no_more_is_one_message(run):
     ended = shell(f"{run} > /dev/full")
     assert ended.returncode == 1

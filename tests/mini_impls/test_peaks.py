@@ -75,6 +75,7 @@ def test_a_peak_is_what_the_sizes_say(pool2, name):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.further
 def test_a_peak_of_other_sizes_is_what_they_say(pool2, name):
     check(pool2.run(watch, name, OPTIONS[name], OTHER[name]))
 
@@ -90,6 +91,7 @@ def test_a_peak_of_other_sizes_is_what_they_say(pool2, name):
         ),
     ],
 )
+@pytest.mark.further
 def test_a_part_has_nothing_of_those_before_in_its_peak(pool2, name, options, alike):
     for of in pool2.run(watch, name, options, {}):
         first, last = (of[part][0] for part in alike)

@@ -563,6 +563,7 @@ def check_resumed(pools: list[RankPool], data: st.DataObject) -> None:
 
 @settings(max_examples=5, report_multiple_bugs=False)
 @given(data=st.data())
+@pytest.mark.further
 def test_random_shards_are_trained_on_by_other_ranks(pool2, pool3, data):
     pools = [pool2, pool3]
     check_resumed(data.draw(st.sampled_from([pools, pools[::-1]])), data)

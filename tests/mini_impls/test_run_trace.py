@@ -540,6 +540,7 @@ KEEPING = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(("words", "option", "table"), KEEPING)
+@pytest.mark.further
 def test_what_was_measured_is_told_though_its_file_cannot_be_written(
     words, option, table, tmp_path, real_cache
 ):

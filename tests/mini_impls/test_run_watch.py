@@ -167,6 +167,7 @@ def _step_behind_a_slow_table(rank):
     return recorder.seen[""].step_s
 
 
+@pytest.mark.further
 def test_a_step_has_nothing_of_the_table_that_another_rank_still_draws():
     assert all(
         each < 1.2 for each in launch.run(_step_behind_a_slow_table, world_size=2)
@@ -181,6 +182,7 @@ def _other_steps(rank):
     return len(recorder.seen)
 
 
+@pytest.mark.further
 def test_ranks_that_take_other_steps_are_not_waited_for_twice():
     began = time.monotonic()
     assert launch.run(_other_steps, world_size=2) == [0, 1]

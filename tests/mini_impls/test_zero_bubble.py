@@ -743,6 +743,7 @@ def run_paced(rank: Rank, schedule, m):
     return min(best)
 
 
+@pytest.mark.further
 def test_measured_bubbles_have_the_order_of_the_formulas(pool2):
     """Sleeping ranks take no processor: what they wait for is the schedule's doing.
 

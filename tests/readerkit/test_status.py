@@ -71,6 +71,7 @@ def test_a_process_that_cannot_speak_yet_is_spoken_for_until_it_can():
         assert on_screen(terminal.shown)[-2] == "it speaks"
 
 
+@pytest.mark.further
 def test_line_is_cut_to_the_terminal():
     text = shown(columns=40)
     assert "x" * 39 in text
@@ -78,11 +79,13 @@ def test_line_is_cut_to_the_terminal():
 
 
 @pytest.mark.parametrize("term", ["dumb", None])
+@pytest.mark.further
 def test_terminal_that_cannot_go_back_gets_a_line_for_each_thing(term):
     lines = shown(environment={"TERM": term}).split("\n")
     assert lines == ["counting 0 of 3", "waiting", "x" * 200, "done", ""]
 
 
+@pytest.mark.further
 def test_background_keeps_quiet(tmp_path):
     command = f'"{sys.executable}" -c "$0" & wait'
     with Terminal("bash", "-mc", command, SCRIPT) as terminal:
@@ -91,6 +94,7 @@ def test_background_keeps_quiet(tmp_path):
         assert "counting" not in terminal.shown
 
 
+@pytest.mark.further
 def test_pipe_gets_nothing(tmp_path):
     with open(tmp_path / "err", "w") as err:  # noqa: PTH123
         import subprocess

@@ -30,6 +30,7 @@ def quantize_gradients(rank, names):
 
 
 @pytest.mark.parametrize("names", [(), QUANTIZED.shims])
+@pytest.mark.further
 def test_torchs_quantizing_hook_runs_on_gloo_with_its_shim_alone(pool2, names):
     for found in pool2.run(quantize_gradients, names):
         if names:
@@ -49,6 +50,7 @@ def test_a_gpu_needs_no_other_future_of_a_gather():
 @pytest.mark.parametrize(
     "named", [("experts",), ("pipeline", "--upstream", "megatron_1f1b")]
 )
+@pytest.mark.further
 def test_beside_megatron_no_compiler_is_loaded(named, real_cache):
     command = [sys.executable, "-X", "importtime", "-m", "mini_impls.compare", *named]
     done = subprocess.run(

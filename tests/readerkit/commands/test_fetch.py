@@ -256,6 +256,7 @@ def test_several_upstreams_are_fetched_in_one_run(names, desk):
     assert [line.split(":")[0] for line in summaries] == [*expected]
 
 
+@pytest.mark.further
 def test_upstream_that_nobody_serves_does_not_hold_up_the_others(desk, free_port):
     add_upstream(desk.book, "gone", f"git://127.0.0.1:{free_port}/gone")
     blob = blob_id(b"x")

@@ -281,6 +281,7 @@ def test_whatever_is_longer_than_the_terminal_goes_through_the_pager(
     assert len(reader.shown.splitlines()) == 3
 
 
+@pytest.mark.further
 def test_no_color_is_no_style_at_all(real_cache):
     environment = {"NO_COLOR": "1", "PAGER": "cat"}
     for what in (["megatron"], ["tp-row-forward"]):
@@ -294,6 +295,7 @@ def test_no_color_is_no_style_at_all(real_cache):
 
 
 @pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.further
 def test_no_list_is_wider_than_its_terminal(columns, real_cache):
     lists = ("annotate fsdp2", "path failure", "path", "prove", "quiz list 35", "run")
     for command in lists:

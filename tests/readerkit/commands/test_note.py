@@ -153,6 +153,7 @@ def test_entry_has_the_texts_of_its_kind(kind, desk):
     assert set(entry) == {"id", "at", "kind", "title", "text", "concepts"}
 
 
+@pytest.mark.further
 def test_print_writes_nothing(desk, tmp_path):
     desk.run("fetch")
     before = tree(desk.book.root)

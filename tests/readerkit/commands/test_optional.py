@@ -205,6 +205,7 @@ def test_a_quiz_goes_on_without_it(fetched):
     assert (checked.code, "1 question" in checked.out) == (0, True), checked.err
 
 
+@pytest.mark.further
 def test_who_needs_its_lines_is_told_how_to_get_them(without):
     for arguments in (["review", "turned-on"], ["note", "train/main.py:2"]):
         done = without.run(*arguments)
@@ -246,6 +247,7 @@ def test_other_lines_are_locked_where_they_stand(fetched):
         ("file: train/main.py, code: nothing()", "no match for 'nothing()' in main"),
     ],
 )
+@pytest.mark.further
 def test_lines_that_are_not_there_are_a_fault_at_their_place(written, said, fetched):
     path = fetched.book.path("sample/linear.yaml")
     text = path.read_text().replace("file: train/main.py", written)
@@ -257,6 +259,7 @@ def test_lines_that_are_not_there_are_a_fault_at_their_place(written, said, fetc
     assert said in done.err
 
 
+@pytest.mark.further
 def test_a_note_shows_its_other_lines_and_what_it_speaks_of(fetched):
     shown = fetched.run("annotate", "both").out
     assert "Holds for  core alone, the default layers" in shown

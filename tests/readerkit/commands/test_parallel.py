@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 import yaml
 
 from tests.terminals import WAIT_S
@@ -51,6 +52,7 @@ def test_reviews_at_once_are_all_kept(desk):
     assert all(anchors[f"n{number}"]["reviewed"] for number in range(COUNT))
 
 
+@pytest.mark.further
 def test_notes_written_at_once_are_all_kept(locked, tmp_path, monkeypatch):
     editor = tmp_path / "editor"
     editor.write_text(

@@ -134,6 +134,7 @@ def test_commands_stay_in_one_piece_at_80_columns(capsys, real_cache, monkeypatc
 
 
 @pytest.mark.parametrize("columns", [30, 50])
+@pytest.mark.further
 def test_on_a_narrow_terminal_no_word_is_broken(columns, real_cache):
     shown = run_on_terminal(columns, "progress", "35")
     assert shown.count("experiments/35-lab-01.json") == 1

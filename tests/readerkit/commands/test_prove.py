@@ -145,6 +145,7 @@ SPANISH_FAULTS = {
 @pytest.mark.parametrize(
     ("program", "said"), SPANISH_FAULTS.values(), ids=SPANISH_FAULTS
 )
+@pytest.mark.further
 def test_what_goes_wrong_with_a_program_is_said_in_spanish(
     program, said, tmp_path, capsys
 ):

@@ -490,6 +490,7 @@ def test_code_on_a_terminal_is_coloured_and_folded_between_words(book, columns):
     assert all(re.search(rf"\b\w*{name}\b", plain) for name in names[: columns // 25])
 
 
+@pytest.mark.further
 def test_what_to_read_next_fits_the_terminal(book):
     where = ("7", "--book", str(book), "--only", "line")
     with at_terminal(*where, columns=40, lines=200) as reader:
@@ -900,6 +901,7 @@ def test_prompt_stands_again_below_code_that_scrolls(book, lines, times):
     assert reader.close() == 0
 
 
+@pytest.mark.further
 def test_result_longer_than_the_screen_is_read_from_its_beginning(book):
     asked = ("7", "--book", str(book), "--only", "gap", "--tries", "1")
     with at_terminal(*asked, lines=8) as reader:
@@ -916,6 +918,7 @@ def test_result_longer_than_the_screen_is_read_from_its_beginning(book):
         assert reader.close() == 0
 
 
+@pytest.mark.further
 def test_place_is_named_once_where_its_lines_are_shown(book):
     asked = ("7", "--book", str(book), "--only", "gap", "--tries", "1")
     with at_terminal(*asked, lines=200) as reader:
@@ -928,6 +931,7 @@ def test_place_is_named_once_where_its_lines_are_shown(book):
     assert places and len(places) == len(set(places))
 
 
+@pytest.mark.further
 def test_prompt_is_drawn_again_after_stop_and_fg(book):
     with at_terminal("7", "--book", str(book), "--only", "gap") as reader:
         reader.read_until("\n> ")
@@ -948,6 +952,7 @@ def test_prompt_is_drawn_again_after_stop_and_fg(book):
 
 
 @pytest.mark.parametrize(("term", "is_linked"), [("xterm", True), ("dumb", False)])
+@pytest.mark.further
 def test_place_is_opened_by_a_terminal_that_can(book, term, is_linked):
     command = (*READERKIT, "quiz", "7", "--book", str(book), "--only", "gap")
     with Terminal(*command, environment={"TERM": term}, cwd=ROOT) as reader:

@@ -91,6 +91,7 @@ def test_reader_corrects_one_row(book):
         assert reader.close() == 0
 
 
+@pytest.mark.further
 def test_row_of_a_quiz_that_was_left_is_corrected_by_itself(book):
     where = ("7", "--book", str(book))
     with driven(*where, "--only", "grid") as driver:
@@ -106,6 +107,7 @@ def test_row_of_a_quiz_that_was_left_is_corrected_by_itself(book):
         assert reader.close() == 0
 
 
+@pytest.mark.further
 def test_page_keeps_the_rows_and_asks_again_for_what_it_cannot_read(tmp_path):
     with serving_quiz(tmp_path) as server, server.afresh() as port:
         _, text = send(port, do="begin", count="10")

@@ -53,6 +53,7 @@ def test_question_whose_lines_are_missing_is_left_out_and_named(no_source):
     assert "Score 100% of 1 question" in done.out
 
 
+@pytest.mark.further
 def test_program_is_told_what_is_left_out(no_source):
     with driven("7", "--book", str(no_source), *TWO) as driver:
         assert driver.read()["questions"] == 2

@@ -128,6 +128,7 @@ def test_an_error_is_told_by_the_line_of_the_copy(tmp_path):
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
+@pytest.mark.further
 def test_what_a_section_prints_is_not_among_the_results(tmp_path):
     exercise = EXERCISES["collectives/ring"]
     path = tmp_path / "collectives.py"

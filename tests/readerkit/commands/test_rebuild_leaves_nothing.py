@@ -76,6 +76,7 @@ def test_what_a_section_leaves_behind_is_ended_with_its_grading(tmp_path):
         assert left(pids) and all(map(is_gone, left(pids)))
 
 
+@pytest.mark.further
 def test_folders_of_a_killed_grading_are_cleared_by_the_next_one(tmp_path):
     def folders():
         return [*(tmp_path / "tmp").glob("*[!.]-*")]
@@ -113,6 +114,7 @@ def the_grader(command):
         pytest.param(the_command, signal.SIGINT, 130, id="^C on the command"),
     ],
 )
+@pytest.mark.further
 def test_what_a_section_leaves_behind_is_ended_when_its_grading_is(
     tmp_path, whom, signum, status
 ):

@@ -125,6 +125,7 @@ def test_options_without_a_mini_ask_for_one(command, capsys):
     ],
     ids=" ".join,
 )
+@pytest.mark.further
 def test_interrupt_of_the_launcher_alone_ends_every_rank(words, tmp_path, real_cache):
     with subprocess.Popen(
         [sys.executable, "-m", *words, "--steps", "10000"],

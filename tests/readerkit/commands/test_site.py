@@ -60,6 +60,7 @@ def stamps(site):
     }
 
 
+@pytest.mark.further
 def test_build_says_where_to_open_it(capsys, tmp_path, book):
     out, result = build(capsys, tmp_path, book)
     assert result.code == 0, result.err
@@ -124,6 +125,7 @@ def test_a_page_that_somebody_damaged_is_made_again(capsys, tmp_path, book):
     assert "damaged" not in (out / FILE).read_text()
 
 
+@pytest.mark.further
 def test_a_note_that_does_not_hold_leaves_the_old_site(capsys, tmp_path, book):
     out, _ = build(capsys, tmp_path, book)
     before = stamps(out)
@@ -293,6 +295,7 @@ def test_a_template_that_cannot_be_read_is_named(capsys, tmp_path, book):
         assert f"site/templates/parts.html:{line}:" in result.err
 
 
+@pytest.mark.further
 def test_files_of_others_in_a_site_are_not_replaced(capsys, tmp_path, book):
     out, _ = build(capsys, tmp_path, book)
     mine = out / "read" / "my-notes.txt"

@@ -101,6 +101,7 @@ def test_what_follows_is_shown_a_screen_at_a_time(real_cache):
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="no less here")
+@pytest.mark.further
 def test_less_says_how_to_go_on_and_how_to_leave(real_cache):
     environment = {"PAGER": "less", "LESS": None}
     with Terminal(*READERKIT, "start", environment=environment) as reader:

@@ -237,6 +237,7 @@ def opened(case: Case) -> Iterator[Terminal]:
 
 
 @cases
+@pytest.mark.further
 def test_it_is_used_after_a_stop_and_in_another_window(case, tmp_path):
     made = case(tmp_path)
     with opened(made) as terminal:

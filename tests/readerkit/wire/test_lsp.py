@@ -370,6 +370,7 @@ OFFERED = [
 ]
 
 
+@pytest.mark.further
 def test_what_a_claim_names_is_offered_of_the_file_beside_it(tmp_path):
     repository, own = tmp_path / "code", {"READERKIT_DATA": str(tmp_path / "data")}
     make_repository(repository, TWO_FILES)

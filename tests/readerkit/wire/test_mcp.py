@@ -227,6 +227,7 @@ def test_question_of_the_shipped_bank_comes_without_its_key(real_cache):
         assert answer["to_answer"] == f"readerkit quiz 35 --only {name}"
 
 
+@pytest.mark.further
 def test_records_and_estimates_of_the_shipped_book(real_cache):
     all_, one, memory, file, wrong = ask(
         ("compare", {}),
@@ -264,6 +265,7 @@ def test_extra_that_is_missing_is_said_in_one_line(tmp_path):
     assert done.stderr.count("\n") == 1 and "readerkit-distributed[mcp]" in done.stderr
 
 
+@pytest.mark.further
 def test_no_question_is_asked_while_an_exam_is_open(real_cache):
     begun = run_process("quiz", "35", "--exam", "--json", stdin='{"stop": true}\n')
     assert '"type":"question"' in begun.out.replace(" ", ""), begun.err
