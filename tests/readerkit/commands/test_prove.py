@@ -183,6 +183,7 @@ def test_where_nobody_reads_a_wrong_figure_is_no_success(how, tmp_path):
 
 
 BAD = {
+    "raises": (HEAD + "\n1 / 0\n", ":5: ZeroDivisionError: division by zero"),
     "hangs": (HEAD + HANGS, ":6: had not ended after 8 s"),
     "does not heed that it is to end": (
         HEAD + "signal.signal(signal.SIGTERM, signal.SIG_IGN)" + HANGS,
@@ -201,7 +202,6 @@ BAD = {
         HEAD + 'print("total = 3", flush=True)\nos._exit(0)\n',
         ": ended by os._exit, not at its end",
     ),
-    "raises": (HEAD + "\n1 / 0\n", ":5: ZeroDivisionError: division by zero"),
     "ends itself": (HEAD + "sys.exit(3)\n", ":4: SystemExit: 3"),
     "is killed": (HEAD + "os.kill(os.getpid(), 9)\n", ": was ended by signal 9"),
     "prints for ever": (HEAD + "while True:\n    print('x' * 4095)\n", ":5: OSError: "),
