@@ -23,8 +23,8 @@ from run import GROUPS, group_of, is_right  # noqa: E402
 
 from readerkit.anchors.drift import confidence, engine  # noqa: E402
 from readerkit.anchors.drift.corpus import Corpus  # noqa: E402
-from readerkit.anchors.drift.left import left_of  # noqa: E402
-from readerkit.anchors.drift.place import Candidate  # noqa: E402
+from readerkit.anchors.drift.remains import left_of  # noqa: E402
+from readerkit.anchors.drift.span_place import Candidate  # noqa: E402
 from readerkit.anchors.drift.verdict import refuse  # noqa: E402
 from readerkit.model.anchor import Span  # noqa: E402
 

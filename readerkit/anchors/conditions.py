@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from readerkit.anchors.places import Found, found_at, scopes_of
+from readerkit.anchors.code_search import Found, found_at, scopes_of
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import ungrouped
 

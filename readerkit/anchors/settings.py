@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from readerkit.anchors.code_search import Found, find_words, found_at
 from readerkit.anchors.pattern import compile_pattern
-from readerkit.anchors.places import Found, find_words, found_at
 from readerkit.anchors.resolve import symbols_of
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol

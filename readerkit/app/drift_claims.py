@@ -16,7 +16,7 @@ from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.places import find_code, find_uses
+from readerkit.anchors.code_search import find_code, find_uses
 from readerkit.anchors.settings import find_default
 from readerkit.app.drift_moves import Moves, Renames, with_names
 from readerkit.claims.check_dispatch import hold

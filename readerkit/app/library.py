@@ -170,7 +170,9 @@ class Library:
             yield self.sources(upstream)
             return
         with self._remembered(upstream) as (sources, places):
-            from readerkit.app.find_places import find_ahead  # brings the parser along
+            from readerkit.app.parallel_resolution import (
+                find_ahead,  # brings the parser along
+            )
 
             anchored = self.book.anchored_in(upstream.name)
             find_ahead(sources, [each.anchor for each in anchored], places)

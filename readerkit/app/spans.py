@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from readerkit.anchors.drift.asked_spans import (
+    AskedSpan,
+    answers,
+    asked_twice,
+    parse_rows,
+)
 from readerkit.anchors.drift.engine import carry
-from readerkit.anchors.drift.rows import AskedSpan, answers, asked_twice, parse_rows
 from readerkit.anchors.drift.verdict import Carried
 from readerkit.app.library import warn
 from readerkit.app.revisions import CommitTree, FolderTree, open_tree

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from readerkit.anchors.conditions import facts_at
-from readerkit.anchors.places import (
+from readerkit.anchors.code_search import (
     Found,
     find_code,
     find_uses,
@@ -17,6 +16,7 @@ from readerkit.anchors.places import (
     only_python,
     scopes_of,
 )
+from readerkit.anchors.conditions import facts_at
 from readerkit.anchors.settings import find_default, is_like
 from readerkit.anchors.suggestions import shorten
 from readerkit.claims.ground import Ground

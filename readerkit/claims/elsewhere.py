@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readerkit.anchors import SourceFile
-from readerkit.anchors.places import find_code
+from readerkit.anchors.code_search import find_code
 from readerkit.anchors.settings import find_default
 from readerkit.anchors.suggestions import shorten
 from readerkit.claims.ground import Ground, NotAtHand

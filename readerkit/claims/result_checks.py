@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from readerkit.anchors.places import Found
+from readerkit.anchors.code_search import Found
 from readerkit.anchors.settings import find_default
 from readerkit.claims.code_checks import default_is, default_value, verdict_on
 from readerkit.claims.experiment import program_fault, say_figures, unlike

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp
 
-from readerkit.anchors.drift.place import Candidate
+from readerkit.anchors.drift.span_place import Candidate
 from readerkit.anchors.drift.weights import ELSEWHERE, GONE, PLACE
 
 ALONE = 0.96

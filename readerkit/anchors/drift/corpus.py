@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from math import log2
 
-from readerkit.anchors.drift.match import FileMatch, FileSide
+from readerkit.anchors.drift.file_match import FileMatch, FileSide
 from readerkit.anchors.drift.outline import Block
 from readerkit.anchors.drift.text import Tree
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import takewhile
 
 from readerkit.anchors.drift.corpus import Corpus, rarity
-from readerkit.anchors.drift.match import FileMatch, FileSide
+from readerkit.anchors.drift.file_match import FileMatch, FileSide
 from readerkit.anchors.drift.outline import Block
-from readerkit.anchors.drift.place import Candidate, place
+from readerkit.anchors.drift.span_place import Candidate, place
 from readerkit.anchors.drift.text import Tree
 from readerkit.anchors.drift.verdict import Carried, decide, refuse, renamed, unchanged
 from readerkit.model.anchor import Span

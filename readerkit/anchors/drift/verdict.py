@@ -12,8 +12,8 @@ from readerkit.anchors.drift.confidence import (
     gone_features,
 )
 from readerkit.anchors.drift.corpus import Corpus
-from readerkit.anchors.drift.left import left_of
-from readerkit.anchors.drift.place import Candidate
+from readerkit.anchors.drift.remains import left_of
+from readerkit.anchors.drift.span_place import Candidate
 from readerkit.model.anchor import Span
 from readerkit.model.git_names import TreePath
 

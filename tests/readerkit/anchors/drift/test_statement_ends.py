@@ -3,7 +3,11 @@
 import pytest
 
 from readerkit.anchors.drift.engine import carry
-from readerkit.anchors.drift.statements import last_statement, statement_end, target_of
+from readerkit.anchors.drift.statement_ends import (
+    last_statement,
+    statement_end,
+    target_of,
+)
 from readerkit.anchors.drift.text import FileText
 from readerkit.model.anchor import Span
 

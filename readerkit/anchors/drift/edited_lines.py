@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from readerkit.anchors.drift.sequences import align
-from readerkit.anchors.drift.statements import target_of
+from readerkit.anchors.drift.statement_ends import target_of
 from readerkit.anchors.drift.text import FileText, likeness
 
 LEAST = 0.42

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from readerkit.anchors.drift.gaps import single_targets
+from readerkit.anchors.drift.edited_lines import single_targets
 from readerkit.anchors.drift.text import FileText, Weight
 
 _SAYS = 0.8

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from readerkit.anchors.drift.ends import JUMP, Edge, by_statement, has_other_target
-from readerkit.anchors.drift.match import FileMatch, PairedLines
+from readerkit.anchors.drift.file_match import FileMatch, PairedLines
 from readerkit.anchors.drift.outline import Block
+from readerkit.anchors.drift.span_ends import JUMP, Edge, by_statement, has_other_target
 
 _MAX_STATEMENT = 30
 _GIVEN = 0.5

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from readerkit.anchors.drift.bags import bag_likeness, holders_of, worth_a_look
-from readerkit.anchors.drift.gaps import Edit, fill_gap
+from readerkit.anchors.drift.edited_lines import Edit, fill_gap
 from readerkit.anchors.drift.outline import Block, outline, paired_below, walk
 from readerkit.anchors.drift.sequences import align
-from readerkit.anchors.drift.strays import find_strays
+from readerkit.anchors.drift.stray_lines import find_strays
 from readerkit.anchors.drift.text import FileText, Weight
 
 MANY_PAIRS = 2_500

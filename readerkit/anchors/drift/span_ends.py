@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from readerkit.anchors.drift.match import FileMatch
-from readerkit.anchors.drift.statements import last_statement, statement_end, target_of
+from readerkit.anchors.drift.file_match import FileMatch
+from readerkit.anchors.drift.statement_ends import (
+    last_statement,
+    statement_end,
+    target_of,
+)
 
 JUMP = 80
 """So many lines may come between two lines of a span that stay one span."""
