@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from readerkit.app import page_script
+from readerkit.app import page_estimates_script
 from readerkit.app.folders import cache_folder
 from readerkit.content import validation
 from readerkit.content.kind import Document, E, Kind
@@ -64,15 +64,19 @@ def _read_once(data: bytes, file: str, kind: Kind[E]) -> Document[E]:
 
 
 @cache
-def _translated_once(translate: Any = page_script.translate) -> str:
+def _translated_once(translate: Any = page_estimates_script.translate) -> str:
     """Return the script of the estimates' page, which no test's cache has yet."""
-    text: str = translate(page_script.ENTRIES, page_script._source, page_script.METHODS)
+    text: str = translate(
+        page_estimates_script.ENTRIES,
+        page_estimates_script._source,
+        page_estimates_script.METHODS,
+    )
     return text
 
 
 # Before any module takes it by its name.
 validation.read_document = _read_once
-page_script.translate = lambda *_: _translated_once()
+page_estimates_script.translate = lambda *_: _translated_once()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from readerkit.app.kept import digest, keep, kept_place, parsed_by, read_kept
-from readerkit.app.own_places import own_place
+from readerkit.app.cached_files import digest, keep, kept_place, parsed_by, read_kept
+from readerkit.app.user_folders import own_place
 from readerkit.errors import (
     ContentError,
     EstimateError,

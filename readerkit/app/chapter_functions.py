@@ -124,7 +124,7 @@ class _ChapterWords:
 
     @cached_property
     def _shipped(self) -> Shipped:
-        from readerkit.app.page_script import known_names
+        from readerkit.app.page_estimates_script import known_names
 
         return known_names()
 

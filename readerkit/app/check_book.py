@@ -95,15 +95,15 @@ def _check_pages(
     library: Library, opened: Mapping[str, Sources], found: HeldCounts
 ) -> Iterator[ContentFault]:
     from readerkit.app.page_questions import read_banks
-    from readerkit.app.pages import (
+    from readerkit.app.read_chapters import read_chapters
+    from readerkit.app.read_paths import read_routes
+    from readerkit.app.read_writing import (
         diagram_files,
         draw_diagram,
         read_diagram_at,
         read_labs,
         read_supplies,
     )
-    from readerkit.app.read_chapters import read_chapters
-    from readerkit.app.read_paths import read_routes
     from readerkit.render.html.chapter_check import Named, check_chapter
 
     root, diagrams = library.root, diagram_files(library.root)

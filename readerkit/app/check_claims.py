@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
+from readerkit.app.open_ground import open_ground
 from readerkit.claims.check_dispatch import hold
 from readerkit.claims.checks_in_words import say_check
 from readerkit.claims.ground import Ground

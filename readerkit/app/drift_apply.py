@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from readerkit.anchors import fingerprint
-from readerkit.app.drift_anchors import anchor_nodes
+from readerkit.app.drift import Drift, DriftedNote, new_sources
 from readerkit.app.drift_claims import MovedClaim
+from readerkit.app.drift_other_anchors import anchor_nodes
 from readerkit.app.drift_target import commit_of
-from readerkit.app.drifted import Drift, DriftedNote, new_sources
 from readerkit.app.folders import is_own
 from readerkit.app.library import Library
-from readerkit.app.write_locks import save_lock
+from readerkit.app.lock_update import save_lock
 from readerkit.app.yaml_edits import Edit, changed, edited, mappings, values
 from readerkit.content.kind import Place
 from readerkit.content.resolved_notes import Note, lock_notes

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from readerkit.anchors import SourceFile
 from readerkit.anchors.code_search import find_code, find_uses
 from readerkit.anchors.settings import find_default
-from readerkit.app.drift_moves import Moves, Renames, with_names
+from readerkit.app.drift_renames import Moves, Renames, with_names
 from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
 from readerkit.claims.proof import Proof, Sentence

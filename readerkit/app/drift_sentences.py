@@ -8,9 +8,9 @@ from typing import Any
 
 from readerkit.app.check_claims import AT, claims_of
 from readerkit.app.drift_claims import ClaimMover, MovedClaim
-from readerkit.app.drift_moves import Moves
-from readerkit.app.ground import open_ground
+from readerkit.app.drift_renames import Moves
 from readerkit.app.library import Library
+from readerkit.app.open_ground import open_ground
 from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
 from readerkit.claims.proof import Proof, Sentence

@@ -16,8 +16,8 @@ from typing import Any
 
 from readerkit.app.folders import is_own
 from readerkit.app.library import Library, open_library
+from readerkit.app.lock_update import save_lock
 from readerkit.app.new_note import text_before
-from readerkit.app.write_locks import save_lock
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.resolved_notes import lock_notes, resolve_notes
 from readerkit.errors import AnchorError, WrongUseError

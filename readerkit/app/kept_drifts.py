@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from readerkit.app.drifted import Drift
+from readerkit.app.drift import Drift
 from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.content.kept_drift import (

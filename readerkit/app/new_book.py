@@ -13,8 +13,8 @@ from readerkit.app.check_locks import Report, check
 from readerkit.app.first_note import FirstNote, choose_first
 from readerkit.app.folders import refuse_nowhere
 from readerkit.app.library import open_library, writing
+from readerkit.app.lock_update import lock_as_read, update_locks
 from readerkit.app.new_upstream import NewUpstream
-from readerkit.app.write_locks import lock_as_read, update_locks
 from readerkit.errors import ContentError, ReaderkitError, TakenError
 from readerkit.upstreams.store import write_atomically
 from readerkit.wording.next_command import written

@@ -12,7 +12,7 @@ from typing import Any
 from readerkit.anchors import Span
 from readerkit.app.folders import is_checkout, is_own
 from readerkit.app.library import Library, open_library
-from readerkit.app.write_locks import lock_as_read
+from readerkit.app.lock_update import lock_as_read
 from readerkit.content.resolved_notes import Note, Sources, resolve_notes
 from readerkit.errors import ReaderkitError, SeveralFilesError, WrongUseError
 from readerkit.model.git_names import TreePath

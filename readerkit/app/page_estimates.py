@@ -9,9 +9,9 @@ from typing import Any
 from readerkit.app.catalog import find_cluster, find_gpu, find_model
 from readerkit.app.catalog_list import list_catalog, list_prices
 from readerkit.app.interface_translation import read_words
-from readerkit.app.page_more import more
-from readerkit.app.page_script import known_names
-from readerkit.app.page_worked import (
+from readerkit.app.page_estimates_script import known_names
+from readerkit.app.page_other_estimates import more
+from readerkit.app.page_worked_estimate import (
     as_flags,
     layout_of,
     sent,

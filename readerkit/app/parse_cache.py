@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import MsgspecError, Raw, Struct, json
 
-from readerkit.app.kept import code_digest, keep, kept_file, parsed_by, read_kept
+from readerkit.app.cached_files import (
+    code_digest,
+    keep,
+    kept_file,
+    parsed_by,
+    read_kept,
+)
 from readerkit.content.kind import Document, E, Kind
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.code_languages import language_of

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 from msgspec import json as fast_json
 
+from readerkit.app.cached_files import code_digest, keep, kept_file, read_kept
 from readerkit.app.catalog import TABLES, load_runs, shipped
 from readerkit.app.folders import cache_folder
-from readerkit.app.kept import code_digest, keep, kept_file, read_kept
 from readerkit.estimate.runs import Compared, CutPlace, compare
 from readerkit.estimate.step_time import Assumptions
 

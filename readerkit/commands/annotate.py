@@ -189,7 +189,7 @@ def _show(
     if upstream is not None and note_id is None and claims:
         from readerkit.app.check_claims import entry_named
         from readerkit.app.quiz_banks import refuse_in_exam
-        from readerkit.terminal.proofs import show_proofs
+        from readerkit.terminal.proof_report import show_proofs
 
         entry = entry_named(library, upstream)
         if entry.id not in library.book.annotations:
@@ -254,7 +254,7 @@ def _update_lock(
     book: Path | None, upstream: str | None, *, claims: bool, as_json: bool
 ) -> None:
     from readerkit.app.library import open_library, writing
-    from readerkit.app.write_locks import to_lock, update_locks
+    from readerkit.app.lock_update import to_lock, update_locks
 
     if claims:
         raise click.UsageError("--claims is for one ID, or for --check: add it")
@@ -300,7 +300,7 @@ def _show_one(
     from readerkit.model.freshness import tell
     from readerkit.terminal import folded
     from readerkit.terminal.note_list import plain_notes
-    from readerkit.terminal.proofs import plain_proofs, show_proofs
+    from readerkit.terminal.proof_report import plain_proofs, show_proofs
 
     written = annotation = _find(library, upstream, note_id)
     if language != "en":

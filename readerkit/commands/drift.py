@@ -14,7 +14,7 @@ from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from readerkit.app.drifted import Drift
+    from readerkit.app.drift import Drift
     from readerkit.app.library import Library
     from readerkit.upstreams import Upstream
 
@@ -147,8 +147,8 @@ def _drift(
     keep: bool,
     as_json: bool,
 ) -> None:
+    from readerkit.app.drift import find_drift
     from readerkit.app.drift_target import find_target
-    from readerkit.app.drifted import find_drift
     from readerkit.app.library import open_library
     from readerkit.terminal.drift_report import print_drift
 
@@ -193,9 +193,9 @@ def _apply(
     keep: bool,
     as_json: bool,
 ) -> None:
+    from readerkit.app.drift import find_drift
     from readerkit.app.drift_apply import apply_drift, next_step, relock_questions
     from readerkit.app.drift_target import find_target
-    from readerkit.app.drifted import find_drift
     from readerkit.app.library import open_library, writing
     from readerkit.model.git_names import NO_COMMIT, parse_commit
     from readerkit.terminal.drift_report import print_drift

@@ -159,7 +159,7 @@ def _update_lock(
     library: Library, upstream: Upstream, asked: str, quiet: bool, book: Path | None
 ) -> dict[str, Any]:
     from readerkit.app.library import open_library, writing
-    from readerkit.app.write_locks import save_lock
+    from readerkit.app.lock_update import save_lock
     from readerkit.model.git_names import NO_COMMIT
     from readerkit.upstreams import Lock
     from readerkit.upstreams.fetch import list_files

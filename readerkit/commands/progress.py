@@ -118,7 +118,7 @@ def _lines(
 
 def _diagram(library: Library) -> ChecklistItem:
     """Return whether each claim of the block's diagram holds in the pinned source."""
-    from readerkit.app.pages import read_writing
+    from readerkit.app.read_writing import read_writing
     from readerkit.labs.lab import ChecklistItem
     from readerkit.site.build import BuildCache, open_sources
 

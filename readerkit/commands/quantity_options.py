@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from readerkit.model.typed_quantity import (
+from readerkit.model.number_with_unit import (
     UNITS,
     BitOrByteError,
     QuantityError,

@@ -36,7 +36,7 @@ def review(note_ids: tuple[str, ...], by: str | None, book: Path | None) -> None
 def _review(note_ids: tuple[str, ...], by: str | None, book: Path | None) -> None:
     from readerkit.app.folders import is_checkout
     from readerkit.app.library import open_library
-    from readerkit.app.write_locks import lock_as_read
+    from readerkit.app.lock_update import lock_as_read
     from readerkit.errors import ReaderkitError, WrongUseError
     from readerkit.wording.meant_name import choose_all
 

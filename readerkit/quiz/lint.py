@@ -13,7 +13,7 @@ from itertools import combinations
 
 from readerkit.errors import ContentFault, ReaderkitError
 from readerkit.model.expression import calls_in, names_in, parse_expression
-from readerkit.model.typed_quantity import binary_twin, convert
+from readerkit.model.number_with_unit import binary_twin, convert
 from readerkit.quiz.bank import Bank
 from readerkit.quiz.guessing import tricks_that_work
 from readerkit.quiz.kinds.choice import AskedChoice, Choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from readerkit.model import typed_quantity
+from readerkit.model import number_with_unit
 from readerkit.quiz import found_words, number_reasons
 from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.quiz.kinds import fill, grid_cells, locate, predict, question, short
@@ -19,7 +19,7 @@ def reading_rules() -> dict[str, Any]:
     """Return units, spellings and patterns, for JSON, and what a history keeps."""
     patterns = {
         "gaps": question.GAPS,
-        **typed_quantity.PATTERNS,
+        **number_with_unit.PATTERNS,
         **grid_cells.PATTERNS,
         **locate.PATTERNS,
         **predict.PATTERNS,
@@ -34,14 +34,14 @@ def reading_rules() -> dict[str, Any]:
         "most_quoted": found_words.MAX_QUOTED,
         "marks": short.MARKS,
         "retry": RETRY_FACTORS,
-        "units": typed_quantity.UNITS,
-        "aliases": typed_quantity.ALIASES,
-        "counts": typed_quantity.COUNTS,
-        "mega": typed_quantity.MEGA,
+        "units": number_with_unit.UNITS,
+        "aliases": number_with_unit.ALIASES,
+        "counts": number_with_unit.COUNTS,
+        "mega": number_with_unit.MEGA,
         "factors": number_reasons.usual_factors(),
         "close": number_reasons.CLOSE,
-        "countable": sorted(typed_quantity.MAY_BE_COUNTED),
-        "raised": {chr(a): chr(b) for a, b in typed_quantity.RAISED_DIGITS.items()},
+        "countable": sorted(number_with_unit.MAY_BE_COUNTED),
+        "raised": {chr(a): chr(b) for a, b in number_with_unit.RAISED_DIGITS.items()},
         "patterns": {name: _for_scripts(each) for name, each in patterns.items()},
     }
 

@@ -13,11 +13,11 @@ from typing import Any
 from readerkit.anchors import Span
 from readerkit.anchors.xref.links import File, Link, Target
 from readerkit.anchors.xref.names import Names
-from readerkit.app import page_script
+from readerkit.app import page_estimates_script
 from readerkit.app.interface_translation import read_words
 from readerkit.app.library import Library
 from readerkit.app.page_questions import OwnAsked, questions_by_note, read_banks
-from readerkit.app.pages import draw_diagram, read_writing
+from readerkit.app.read_writing import draw_diagram, read_writing
 from readerkit.app.records import read_evidence, read_gpu_evidence, read_played
 from readerkit.content.book import Book
 from readerkit.content.resolved_notes import Note, Sources, check_mirrors, resolve_each
@@ -39,7 +39,7 @@ from readerkit.render.html.related_pages import Way
 from readerkit.render.html.site_model import Sheet, SiteModel, join_names, make_sheet
 from readerkit.render.html.words import Words
 from readerkit.site.inputs import OUR_TOPS, Inputs
-from readerkit.site.proofs import Prover, open_prover, prove
+from readerkit.site.prover import Prover, open_prover, prove
 from readerkit.system.children import heed_parent_alone
 from readerkit.system.status import Status
 from readerkit.upstreams.store import blob_id
@@ -146,7 +146,7 @@ def make_site(
     if CHOICES in files:
         files[CHOICES] = partial(model.words.before, files[CHOICES])
     if writing.examples:
-        files[page_script.FILE] = page_script.estimates_script
+        files[page_estimates_script.FILE] = page_estimates_script.estimates_script
     if writing.phases:
         files[quiz_rules.FILE] = partial(_quiz_rules, inputs, model.words)
     for path in inputs.records():

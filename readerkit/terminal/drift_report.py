@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from readerkit.app.drift_anchors import MovedAnchor
-from readerkit.app.drifted import Drift, DriftedNote, said, side_by_side
+from readerkit.app.drift import Drift, DriftedNote, said, side_by_side
+from readerkit.app.drift_other_anchors import MovedAnchor
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.terminal.folded import columns, tell
 from readerkit.wording.numbers import counted

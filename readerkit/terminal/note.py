@@ -32,7 +32,7 @@ from readerkit.render.note_view import (
 )
 from readerkit.render.terminal_code import Shown
 from readerkit.terminal.note_list import asides_of
-from readerkit.terminal.proofs import with_proved
+from readerkit.terminal.proof_report import with_proved
 from readerkit.upstreams.store import blob_id
 
 

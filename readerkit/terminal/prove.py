@@ -27,7 +27,7 @@ from readerkit.model.language import said as in_language
 from readerkit.system.output import printing
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.pager import show_paged
-from readerkit.terminal.proofs import code_of, says_in
+from readerkit.terminal.proof_report import code_of, says_in
 from readerkit.wording.meant_name import matches
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from readerkit.anchors import Span, resolve
 from readerkit.app.cited_lines import SourceLines
-from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
+from readerkit.app.open_ground import open_ground
 from readerkit.app.quiz_banks import QuizBanks, refuse_in_exam
 from readerkit.app.quoted_rights import licence_said
 from readerkit.app.records import read_evidence

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from readerkit.app.page_script import known_names
+from readerkit.app.page_estimates_script import known_names
 from readerkit.estimate.instrument import Dials
 from readerkit.estimate.schedules import SOURCES
 from readerkit.estimate.states import PRECISIONS

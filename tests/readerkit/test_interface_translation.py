@@ -37,7 +37,7 @@ from readerkit.content.vocabulary import (
 from readerkit.errors import ContentError
 from readerkit.evidence import conclusion, record
 from readerkit.evidence.purposes import SENT
-from readerkit.model.typed_quantity import UNITS
+from readerkit.model.number_with_unit import UNITS
 from readerkit.render import note_view
 from readerkit.render.html import (
     estimate_examples,
@@ -104,7 +104,7 @@ TABLES = {
         *(symptom.sign for symptom in SYMPTOMS.values()),
         *MEASURES,
     ),
-    "model/typed_quantity.py": {dimension for dimension, _ in UNITS.values()},
+    "model/number_with_unit.py": {dimension for dimension, _ in UNITS.values()},
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from readerkit.errors import ReaderkitError
 from readerkit.model.expression import evaluate
 from readerkit.model.language import Told
-from readerkit.model.typed_quantity import QuantityError, parse_quantity
+from readerkit.model.number_with_unit import QuantityError, parse_quantity
 from readerkit.quiz.kinds.question import squeezed
 from readerkit.quiz.variant import AnswerError
 

@@ -13,7 +13,7 @@ from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Model, Name, Text
 from readerkit.model.expression import Number
 from readerkit.model.language import Told
-from readerkit.model.typed_quantity import (
+from readerkit.model.number_with_unit import (
     MEGA,
     UNITS,
     QuantityError,

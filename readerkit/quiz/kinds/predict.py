@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from readerkit.errors import ReaderkitError
 from readerkit.model.base import Formula, Text
 from readerkit.model.language import Told
-from readerkit.model.typed_quantity import find_unit
+from readerkit.model.number_with_unit import find_unit
 from readerkit.quiz.kinds.numeric import (
     Absolute,
     AskedNumber,

@@ -1,9 +1,9 @@
 """What was worked out for published runs is kept, for the code that worked it out."""
 
 from readerkit.app import published_runs
+from readerkit.app.cached_files import keep, kept_file, read_kept
 from readerkit.app.catalog import shipped
 from readerkit.app.folders import cache_folder
-from readerkit.app.kept import keep, kept_file, read_kept
 
 
 def test_what_older_code_kept_in_another_shape_is_worked_out_anew(monkeypatch):

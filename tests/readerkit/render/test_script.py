@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.app.page_script import ENTRIES, METHODS, _source
+from readerkit.app.page_estimates_script import ENTRIES, METHODS, _source
 from readerkit.errors import ReaderkitError
 from readerkit.render.script.translate import data, translate
 

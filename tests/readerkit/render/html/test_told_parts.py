@@ -9,7 +9,7 @@ import pytest
 
 from readerkit.app.interface_translation import read_words, say_of_estimates
 from readerkit.app.page_estimates import work_out
-from readerkit.app.page_script import known_names
+from readerkit.app.page_estimates_script import known_names
 from readerkit.estimate.instrument import answers
 from readerkit.model.told_parts import in_parts
 from readerkit.render.html.words import Words, both

@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from readerkit.app.ground import open_ground
 from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
+from readerkit.app.open_ground import open_ground
 from readerkit.claims.check_dispatch import hold
 from readerkit.claims.checks_in_words import say_check
 from readerkit.claims.ground import Ground

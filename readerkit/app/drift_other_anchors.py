@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import MsgspecError
 
-from readerkit.app.drift_moves import Moves
+from readerkit.app.drift_renames import Moves
 from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.app.yaml_edits import values

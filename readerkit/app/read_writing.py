@@ -9,10 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
+from readerkit.app.cached_files import keep, read_kept
 from readerkit.app.chapter_functions import chapter_functions
 from readerkit.app.folders import read_at_most, shipped_book
 from readerkit.app.interface_translation import read_search_words, say_of_estimates
-from readerkit.app.kept import keep, read_kept
 from readerkit.app.kept_drifts import read_drifts
 from readerkit.app.library import Library
 from readerkit.app.mini_names import SAYS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from readerkit.app.catalog import find_cluster, find_gpu
-from readerkit.app.page_worked import as_flags, layout_of, shape_of, trained
+from readerkit.app.page_worked_estimate import as_flags, layout_of, shape_of, trained
 from readerkit.estimate.buckets import estimate_buckets
 from readerkit.estimate.collective_estimate import estimate_collective
 from readerkit.estimate.collectives import OPERATIONS

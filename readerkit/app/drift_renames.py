@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from readerkit.anchors import SourceFile, Symbol, fingerprint
-from readerkit.app.drift_homes import Homes, symbols_of
+from readerkit.app.drift_definitions import Homes, symbols_of
 from readerkit.content.resolved_notes import Sources
 from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from readerkit.commands.quantity_options import COUNT, MEMORY, PARAMETERS, RATE, SIZE
-from readerkit.model.typed_quantity import (
+from readerkit.model.number_with_unit import (
     UNITS,
     QuantityError,
     binary_twin,

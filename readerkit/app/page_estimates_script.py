@@ -7,10 +7,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from readerkit.app.cached_files import keep, read_kept
 from readerkit.app.catalog import rows
 from readerkit.app.folders import PACKAGE, cache_folder
 from readerkit.app.interface_translation import read_words
-from readerkit.app.kept import keep, read_kept
 from readerkit.estimate.instrument import Shipped
 from readerkit.model.freshness import digest
 from readerkit.render.script.translate import data, translate

@@ -16,8 +16,8 @@ from readerkit.anchors.drift.text import FileText
 from readerkit.anchors.drift.verdict import SURE, Carried
 from readerkit.anchors.grammars import grammar, language_at
 from readerkit.anchors.propose import propose
-from readerkit.app.drift_anchors import MovedAnchor, drifted_anchors
-from readerkit.app.drift_moves import Moves, Renames
+from readerkit.app.drift_other_anchors import MovedAnchor, drifted_anchors
+from readerkit.app.drift_renames import Moves, Renames
 from readerkit.app.drift_sentences import DriftedClaims, drifted_claims
 from readerkit.app.drift_target import OtherRevision, old_tree
 from readerkit.app.library import Library

@@ -3,7 +3,7 @@
 import platformdirs
 import pytest
 
-from readerkit.app.own_places import own_place
+from readerkit.app.user_folders import own_place
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from readerkit.app.folders import read_at_most
-from readerkit.app.ground import open_ground
 from readerkit.app.library import Library
+from readerkit.app.open_ground import open_ground
 from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import code_today
 from readerkit.claims.check_dispatch import hold
