@@ -13,9 +13,9 @@ from readerkit.app.folders import read_at_most
 from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
 from readerkit.content.kind import Entry
-from readerkit.content.reading_order import Route, routes, tour_route
-from readerkit.content.reading_paths import PATHS, ReadingPaths, join_paths
+from readerkit.content.paths_file import PATHS, ReadingPaths, join_paths
 from readerkit.content.resolved_notes import resolve_notes
+from readerkit.content.routes import Route, routes, tour_route
 from readerkit.content.translations import PATH_TRANSLATION, Translation
 from readerkit.content.validation import read_document
 from readerkit.model.language import SPANISH

@@ -42,7 +42,7 @@ KINDS = {
     "chapter": "chapters.CHAPTER",
     "diagram": "diagrams.DIAGRAM",
     "diagram-translation": "translations.DIAGRAM_TRANSLATION",
-    "paths": "reading_paths.PATHS",
+    "paths": "paths_file.PATHS",
     "route-translation": "translations.PATH_TRANSLATION",
 }
 """Kinds of files that people write, and where in ``readerkit.content`` each is."""

@@ -18,7 +18,7 @@ from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
 
 if TYPE_CHECKING:
-    from readerkit.content.reading_order import Route
+    from readerkit.content.routes import Route
 
 
 @click.command(short_help="The reading paths: what to read, and what comes next.")
@@ -81,7 +81,7 @@ def path(
 
 def _with_stops(paths: dict[str, Route]) -> dict[str, Route]:
     """Return paths and, as short paths, the stops of those that name them."""
-    from readerkit.content.reading_order import Route
+    from readerkit.content.routes import Route
 
     stops = {
         stop.id: Route(stop.id, stop.title, (stop,))

@@ -11,8 +11,8 @@ import click
 
 from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
-from readerkit.content.reading_order import Route
 from readerkit.content.resolved_notes import resolve_notes
+from readerkit.content.routes import Route
 from readerkit.errors import WrongUseError
 from readerkit.model.language import Say
 from readerkit.terminal.note import note_page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readerkit.content.reading_paths import (
+from readerkit.content.paths_file import (
     PATHS,
     Failure,
     MechanismPair,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readerkit.app.library import open_library
-from readerkit.content.reading_order import mirrors_in_turn, teaching_order
+from readerkit.content.concept_order import mirrors_in_turn, teaching_order
 from readerkit.render.html.estimate_examples import SECTIONS
 
 

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from readerkit.anchors import Span
 from readerkit.content.book import MINIS
 from readerkit.content.claims import Claimed
+from readerkit.content.concept_order import mirrors_in_turn
 from readerkit.content.mirrors import Mirror, MirrorSection
-from readerkit.content.reading_order import mirrors_in_turn
 from readerkit.content.translations import Translation
 from readerkit.evidence.relevance import main_mini, related, seen_there
 from readerkit.model import addresses

@@ -17,8 +17,8 @@ from readerkit.anchors.xref.links import File
 from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
 from readerkit.content.chapters import ChapterText, Part, parts_of
+from readerkit.content.concept_order import by_need, mirrors_in_turn
 from readerkit.content.mirrors import Mirror
-from readerkit.content.reading_order import by_need, mirrors_in_turn
 from readerkit.model import addresses
 from readerkit.model.language import said
 from readerkit.render.html.chapter import chapter_title

@@ -13,7 +13,7 @@ from readerkit.anchors.xref.links import File
 from readerkit.content.chapters import ChapterText
 from readerkit.content.diagrams import Diagram
 from readerkit.content.kept_drift import KeptDrift
-from readerkit.content.reading_paths import ReadingPaths
+from readerkit.content.paths_file import ReadingPaths
 from readerkit.content.search_words import SearchWords
 from readerkit.model import addresses
 from readerkit.quiz.page_key import Asked

@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from readerkit.content.annotations import TEXT_FIELDS
 from readerkit.content.chapters import ChapterText
 from readerkit.content.inline_numbers import INLINE
-from readerkit.content.reading_paths import ReadingPaths
+from readerkit.content.paths_file import ReadingPaths
 from readerkit.evidence.executed_lines import op_name
 from readerkit.model import addresses
 from readerkit.model.language import SPANISH, in_each

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from readerkit.content.annotations import Concept, Condition
-from readerkit.content.reading_order import by_need
-from readerkit.content.reading_paths import Failure, MechanismPair, ReadingPaths
+from readerkit.content.concept_order import by_need
+from readerkit.content.paths_file import Failure, MechanismPair, ReadingPaths
 from readerkit.content.resolved_notes import Note
 from readerkit.content.translations import Translation
 from readerkit.model import addresses
