@@ -4,8 +4,8 @@ The only package that imports tree_sitter. It reads no file: bytes come in, span
 out.
 """
 
-from readerkit.anchors.fingerprint import fingerprint
-from readerkit.anchors.resolve import resolve
+from readerkit.anchors.fingerprint import fingerprint, is_same_of_equals
+from readerkit.anchors.resolve import equals_of, resolve
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.symbols import Symbol
 from readerkit.model.anchor import Anchor, Fingerprint, Span
@@ -16,6 +16,8 @@ __all__ = [
     "SourceFile",
     "Span",
     "Symbol",
+    "equals_of",
     "fingerprint",
+    "is_same_of_equals",
     "resolve",
 ]

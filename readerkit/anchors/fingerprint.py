@@ -7,7 +7,7 @@ fingerprints of its lines, of its neighbours and of its symbol.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
@@ -38,6 +38,25 @@ def fingerprint(span: Span, source: SourceFile) -> Fingerprint:
         after=_digest(after[:NEIGHBOUR_LINES]),
         symbol=_digest([[t for n in sorted(symbol_tokens) for t in symbol_tokens[n]]]),
     )
+
+
+def is_same_of_equals(
+    span: Span, equals: Iterable[Span], was: Fingerprint, source: SourceFile
+) -> bool:
+    """Tell whether a place is that of a fingerprint, and not one of its equals.
+
+    Their code is the same, so the lines around them tell: more of those of the
+    fingerprint are around it than around any other.
+    """
+    mine = _sides(fingerprint(span, source), was)
+    if mine in (0, 2):
+        return mine == 2
+    others = (fingerprint(each, source) for each in equals if each != span)
+    return all(_sides(other, was) < mine for other in others if other.code == was.code)
+
+
+def _sides(now: Fingerprint, was: Fingerprint) -> int:
+    return (now.before == was.before) + (now.after == was.after)
 
 
 def _digest(lines: list[list[bytes]]) -> str:

@@ -63,6 +63,32 @@ def resolve(anchor: Anchor, source: SourceFile) -> Span:
     return span
 
 
+def equals_of(anchor: Anchor, source: SourceFile) -> list[Span]:
+    """Return every place that an anchor fits, whichever of them it picks.
+
+    Raises:
+        AnchorError: no such definition, or no pattern.
+    """
+    symbols = symbols_of(anchor.symbol, source) if anchor.symbol else []
+    scopes = [symbol.scope for symbol in symbols] or [source.root]
+    starts: Sequence[Symbol | PatternMatch] = symbols
+    if anchor.query is not None:
+        starts = _query(anchor.query, scopes, source.language)
+    elif text := anchor.code or anchor.start:
+        starts = source.find(text, scopes)
+    if anchor.stop is None:
+        return [Span(source.path, each.first, each.last) for each in starts]
+    found = {
+        Span(source.path, start.first, max(start.last, end.last))
+        for start in starts
+        if isinstance(start, PatternMatch)
+        for scope in scopes
+        if scope.start_byte <= start.begin < scope.end_byte
+        for end in source.find(anchor.stop, [scope], start.begin)
+    }
+    return sorted(found)
+
+
 def symbols_of(name: str, source: SourceFile) -> list[Symbol]:
     """Return all definitions of a symbol; a redefinition has several.
 

@@ -38,6 +38,8 @@ class EditedCode:
     """The lines that are new or changed; the one behind what is gone."""
     code: tuple[str, ...]
     """The text of the first of them."""
+    is_other: bool = False
+    """Whether its code is the same, and it may stand in another place all the same."""
 
     @property
     def since(self) -> str:
@@ -56,21 +58,29 @@ class EditedCode:
     @property
     def message(self) -> str:
         """All of it: a line, then the code that changed, and what the note says."""
-        where = ", ".join(map(str, self.lines[:MAX_LINES]))
-        more = len(self.lines) - MAX_LINES
-        where += f" and {more} more" if more > 0 else ""
-        lines = "line" if len(self.lines) == 1 else "lines"
         of = f" of {self.symbol}" if self.symbol else ""
         head = (
             f"{self.note.id}: the code under it changed {self.since}: {self.span}{of}, "
-            f"{lines} {where}"
+            f"{self._where}"
         )
+        if self.is_other:
+            head = (
+                f"{self.note.id}: the code around it changed {self.since}: {self.span}"
+                f"{of} is one of several equal places, and may be another than that"
+            )
         shown = [
             f"{number}: {text.strip()[:MAX_SAID]}"
             for number, text in zip(self.lines, self.code, strict=False)
         ]
         rows = [*shown, f"it says: {self.note.title}: {self.says}"]
         return "\n    ".join([head, *rows])
+
+    @property
+    def _where(self) -> str:
+        where = ", ".join(map(str, self.lines[:MAX_LINES]))
+        more = len(self.lines) - MAX_LINES
+        where += f" and {more} more" if more > 0 else ""
+        return f"{'line' if len(self.lines) == 1 else 'lines'} {where}"
 
     @property
     def fault(self) -> ContentFault:
@@ -88,6 +98,7 @@ class EditedCode:
             "last": self.span.last,
             "lines": list(self.lines),
             "symbol": self.symbol,
+            "may_be_another": self.is_other,
             "reviewed_by": self.was.by or None,
             "reviewed_on": self.was.on or None,
             "reviewed_at": self.was.at or None,
@@ -108,7 +119,10 @@ def edited_code(
         now = fingerprint(note.span, source)
         lines = tuple(_changed(was.fingerprint.lines, now.lines, note.span))
         code = tuple(source.line(number) for number in lines[:MAX_LINES])
-        yield EditedCode(note.annotation, note.span, note.symbol, was, lines, code)
+        is_other = now.code == (was.reviewed or was.fingerprint.code)
+        yield EditedCode(
+            note.annotation, note.span, note.symbol, was, lines, code, is_other
+        )
 
 
 def told_reader(

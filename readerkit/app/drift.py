@@ -169,6 +169,8 @@ def _judge(
     except AnchorError as error:
         return _reanchored(note, locked, carried, moves, error.reason)
     chance = carried.confidence
+    if note.anchor.counts and carried.to != at:
+        return _uncounted(note, locked, carried, moves, at)
     if _is_same_code(at, locked, after):
         status: DriftStatus = "same" if at == locked.span else "moved"
         sure = chance if carried.to == at else SURE
@@ -189,6 +191,18 @@ def _judge(
     where = f"the lines went to {found}" if found else "the lines are gone"
     reason = f"its anchor names {at}, and {where}: {carried.reason}"
     return DriftedNote(note, "unsure", locked.span, at, 1 - chance, reason)
+
+
+def _uncounted(
+    note: Annotation, locked: LockedAnchor, carried: Carried, moves: Moves, at: Span
+) -> DriftedNote:
+    """Return where a note stands whose anchor picks one of equals, maybe another."""
+    problem = f"its anchor picks {at} now"
+    if moves.place(locked.span) is not None:
+        return _reanchored(note, locked, carried, moves, problem)
+    reason = f"{problem}, one of equal places; {carried.reason}"
+    found = dataclasses.replace(carried, reason=reason)
+    return _row(note, "unsure", locked, at, found)
 
 
 def _reanchored(

@@ -111,7 +111,7 @@ def _locked(lock: Lock, found: Drift, done: list[DriftedNote]) -> Lock:
             kept[row.note.id] = replace(known, reviewed=code)
         elif row.status == "edited" and code == known.reviewed:  # its words are old
             kept[row.note.id] = replace(known, reviewed="")
-    fresh = lock_notes(lock.with_anchors(kept), notes, after)
+    fresh = lock_notes(lock.with_anchors(kept), notes, after, followed=True)
     gone = {each.was.key for each in found.claims.moved}
     claims = {key: was for key, was in lock.claims.items() if key not in gone}
     return lock.with_anchors({**kept, **fresh.anchors}).with_claims(

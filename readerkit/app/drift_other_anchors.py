@@ -22,7 +22,7 @@ _KEYS = set(Anchor.__struct_encode_fields__)
 
 @dataclass(frozen=True, slots=True)
 class MovedAnchor:
-    """An anchor that names nothing in the other revision, and what does."""
+    """An anchor that names nothing, or another place, in the other revision."""
 
     path: Path
     line: int
@@ -43,7 +43,7 @@ class MovedAnchor:
 
 
 def drifted_anchors(library: Library, moves: Moves) -> list[MovedAnchor]:
-    """Return the anchors of other files of a book that resolve no more."""
+    """Return the anchors of other files of a book that name no more what they did."""
     found = []
     for folder in _FOLDERS:
         for path in sorted((library.root / folder).rglob("*.yaml")):
@@ -53,13 +53,19 @@ def drifted_anchors(library: Library, moves: Moves) -> list[MovedAnchor]:
             for line, anchor in anchors_in(text):
                 if anchor.file not in moves.before.paths:
                     continue
-                try:
-                    moves.after.resolve(anchor)
-                except AnchorError as error:
+                if problem := _problem(anchor, moves):
                     now = moves.anchor(anchor)
-                    row = MovedAnchor(path, line, anchor, now, error.reason)
-                    found.append(row)
+                    found.append(MovedAnchor(path, line, anchor, now, problem))
     return found
+
+
+def _problem(anchor: Anchor, moves: Moves) -> str:
+    """Return why an anchor does not name in the other revision what it did; or ''."""
+    try:
+        moves.after.resolve(anchor)
+    except AnchorError as error:
+        return error.reason
+    return "it picks another of equal places" if moves.picks_another(anchor) else ""
 
 
 def anchors_in(text: str) -> Iterator[tuple[int, Anchor]]:

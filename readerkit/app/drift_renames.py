@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from readerkit.anchors import SourceFile, Symbol, fingerprint
+from readerkit.anchors import SourceFile, equals_of, fingerprint
 from readerkit.app.drift_definitions import Homes, symbols_of
 from readerkit.content.resolved_notes import Sources
 from readerkit.errors import AnchorError
@@ -134,7 +134,22 @@ class Moves(Homes):
             is_whole = each.to_yaml().keys() == {"file", "symbol"}
             if to is None and (is_whole or self._is_same(old, found)):
                 return each
-        return self._proposed(old, to) if to and self._is_same(old, to) else None
+        if to is None or not self._is_same(old, to):
+            return None
+        return self._counted(anchor, old, to) or self._proposed(old, to)
+
+    def picks_another(self, anchor: Anchor) -> bool:
+        """Tell whether an anchor picks another of equal places than where its own went.
+
+        One that names nothing picks none.
+        """
+        if not anchor.counts:
+            return False
+        try:
+            to = self.place(self.before.resolve(anchor))
+            return to is not None and self.after.resolve(anchor) != to
+        except AnchorError:
+            return False
 
     def _rewritten(
         self, anchor: Anchor, old: Span, to: Span | None
@@ -158,11 +173,20 @@ class Moves(Homes):
             if names:
                 yield Anchor.parse(with_names(raw, names))
 
-    def _around(self, span: Span) -> Symbol | None:
-        try:
-            return self.after.file(span.path).symbol_around(span.first, span.last)
-        except AnchorError:
+    def _counted(self, anchor: Anchor, old: Span, to: Span) -> Anchor | None:
+        """Return an anchor that picks a place by its number among its equals now."""
+        if anchor.nth is None or anchor.stop is not None:
             return None
+        source = self.after.file(to.path)
+        for each in self._rewritten(anchor, old, to):
+            try:
+                equals = equals_of(each, source) if each.file == to.path else []
+            except AnchorError:
+                continue
+            if equals.count(to) == 1:
+                nth = equals.index(to) + 1
+                return Anchor.parse({**each.to_yaml(), "nth": nth})
+        return None
 
     def _is_same(self, old: Span, new: Span) -> bool:
         try:

@@ -187,7 +187,7 @@ def resolve_each(
         except AnchorError as error:
             faults.append(annotation.place.fault(f"{annotation.id}: {error}"))
             return
-        state = _state(lock, annotation.id, span, sources)
+        state = _state(lock, annotation, span, sources)
         minis = book.minis_beside(annotation.id)
         notes.append(Note(annotation, span, symbol, state, minis))
 
@@ -255,23 +255,27 @@ def resolve_mini(minis: Sources, mirror: Mirror, anchor: Anchor, place: Place) -
         raise ContentError([place.fault(f"{mirror.id}: {error}")]) from None
 
 
-def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
-    """Return the lock with what ``notes`` resolve to now; reviews are kept."""
+def lock_notes(
+    lock: Lock, notes: Iterable[Note], sources: Sources, *, followed: bool = False
+) -> Lock:
+    """Return the lock with what ``notes`` resolve to now; reviews are kept.
+
+    What was ``followed`` by its lines is the place that was read, if its code is.
+    """
     from readerkit.anchors import fingerprint
 
     anchors = {}
     for note in notes:
         known = lock.anchors.get(note.annotation.id)
         marks = fingerprint(note.span, sources.file(note.span.path))
-        if (
-            known
-            and sources.upstream.is_living
-            and known.reviewed not in ("", marks.code)
-        ):
+        is_read = known is not None and known.reviewed in ("", marks.code)
+        if known and is_read and not followed:
+            is_read = not is_another(note.annotation.anchor, note.span, known, sources)
+        if known and not is_read and known.reviewed and sources.upstream.is_living:
             anchors[note.annotation.id] = known  # until somebody has read it again
             continue
         fresh = LockedAnchor(note.span, marks, blob=_blob_of(note.span, lock, sources))
-        if known:
+        if known and (is_read or known.reviewed != marks.code):
             fresh = replace_lock(
                 fresh, reviewed=known.reviewed, by=known.by, on=known.on, at=known.at
             )
@@ -279,9 +283,20 @@ def lock_notes(lock: Lock, notes: Iterable[Note], sources: Sources) -> Lock:
     return lock.with_anchors(anchors)
 
 
+def is_another(anchor: Anchor, span: Span, was: LockedAnchor, sources: Sources) -> bool:
+    """Tell whether an anchor may pick another of equal places than the locked one."""
+    if not anchor.counts or was.blob == sources.blob(span.path):
+        return False
+    from readerkit.anchors import equals_of, is_same_of_equals
+
+    source = sources.file(span.path)
+    equals = equals_of(anchor, source)
+    return not is_same_of_equals(span, equals, was.fingerprint, source)
+
+
 def _blob_of(span: Span, lock: Lock, sources: Sources) -> BlobId:
     if sources.upstream.is_living:
-        return blob_id(sources.file(span.path).data)
+        return sources.blob(span.path)
     return lock.files.get(span.path, NO_BLOB)
 
 
@@ -298,8 +313,8 @@ def lock_differences(locked: Lock, now: Lock, upstream: Upstream) -> dict[str, C
     return {name: each[0] for name, each in {"": pin, **by_name}.items() if each}
 
 
-def _state(lock: Lock, name: str, span: Span, sources: Sources) -> NoteState:
-    upstream, locked = sources.upstream, lock.anchors.get(name)
+def _state(lock: Lock, note: Annotation, span: Span, sources: Sources) -> NoteState:
+    upstream, locked = sources.upstream, lock.anchors.get(note.id)
     if not upstream.is_locked:
         return "floating"
     if locked is None or (locked.span != span and not upstream.is_living):
@@ -312,5 +327,7 @@ def _state(lock: Lock, name: str, span: Span, sources: Sources) -> NoteState:
 
         code = fingerprint(span, sources.file(span.path)).code
     if code != (locked.reviewed or locked.fingerprint.code):
+        return "changed"
+    if upstream.is_living and is_another(note.anchor, span, locked, sources):
         return "changed"
     return "reviewed" if locked.reviewed else "unreviewed"

@@ -66,6 +66,11 @@ class Anchor(Model, frozen=True, rename={"start": "from", "stop": "to"}):
     ] = None
     """Counted from the range's start."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether it picks one of equal places by its number."""
+        return self.nth is not None or self.to_nth is not None
+
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> Anchor:
         """Return the anchor that a YAML mapping describes.

@@ -185,7 +185,7 @@ def cite(
 _STATES = {
     "reviewed": "the note was reviewed against exactly these lines",
     "unreviewed": "not reviewed yet",
-    "changed": "these lines changed since the note was reviewed",
+    "changed": "these lines, or those around them, changed since the note was reviewed",
     "unlocked": "the lock does not hold these lines",
     "floating": "read where it stands: a folder has no lock to be held against",
     "absent": "not fetched: the place is the one that was locked",

@@ -208,7 +208,10 @@ def _stacked(rows: Sequence[_Row], width: int) -> Iterator[str]:
 def legend(notes: Iterable[Note], say: Say = english) -> list[str]:
     """Return a line for each mark that the table shows."""
     review = typed("review", "ID")
-    changed = say("its code changed since its review: read it, then {command}")
+    changed = say(
+        "its code, or what is around it, changed since its review: "
+        "read it, then {command}"
+    )
     meaning = {
         "unreviewed": f"{say('not reviewed yet')}: {review}",
         "changed": changed.format(command=review),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # which is made of the model, and that of these
 STATES = {
     "reviewed": "reviewed against exactly these lines",
     "unreviewed": "not reviewed yet",
-    "changed": "these lines changed since the review",
+    "changed": "these lines, or those around them, changed since the review",
     "unlocked": "these lines are not in the lock",
     "floating": "in a folder, read where it stands",
     "absent": "not fetched: the place is the one that was locked",

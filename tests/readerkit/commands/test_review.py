@@ -80,9 +80,12 @@ def test_edited_code_asks_for_a_new_review_and_moved_code_does_not(old, new, loc
     assert states(locked) == {"close": "reviewed", "whole-step": "changed"}
     table = locked.run("annotate").out
     assert re.search(r"^whole-step\t.*\tchanged$", table, re.M)
-    assert "! its code changed since its review" in table
+    assert "! its code, or what is around it, changed since its review" in table
     shown = locked.run("annotate", "whole-step").out
-    assert "these lines changed since the note was reviewed" in shown
+    assert (
+        "these lines, or those around them, changed since the note was reviewed"
+        in shown
+    )
     assert "not reviewed against this code yet: whole-step" in (
         locked.run("annotate", "--check").out
     )

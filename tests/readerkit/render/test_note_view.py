@@ -264,7 +264,10 @@ def test_citation_names_the_section_and_its_heading(citation, words):
     [
         ("reviewed", "reviewed against exactly these lines"),
         ("unreviewed", "not reviewed yet: readerkit review close"),
-        ("changed", "these lines changed since the note was reviewed"),
+        (
+            "changed",
+            "these lines, or those around them, changed since the note was reviewed",
+        ),
         ("unlocked", "readerkit annotate --update-lock"),
     ],
 )

@@ -135,7 +135,7 @@ def test_same_file_twice_in_a_row_is_one_group():
     [
         ("reviewed", " ", None),
         ("unreviewed", "?", "readerkit review ID"),
-        ("changed", "!", "its code changed since its review"),
+        ("changed", "!", "its code, or what is around it, changed since its review"),
         ("unlocked", "*", "readerkit annotate --update-lock"),
     ],
 )
