@@ -6,7 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from readerkit.claims.literals import NoLiteral, is_equal, literal_of
@@ -25,7 +25,7 @@ def program_fault(text: str, figures: Iterable[str]) -> str:
     return Told("prints no figure '{name}'", name=unnamed[0])
 
 
-@lru_cache
+@cache
 def _makes_names(text: str) -> bool:
     """Tell whether what a program prints has names that only a run can tell."""
     if "stdout" in text or "os.write" in text:
@@ -52,7 +52,7 @@ def _written(node: ast.expr) -> str:
     return "\0"
 
 
-@lru_cache
+@cache
 def _shape_fault(text: str) -> str:
     count = len(text.splitlines())
     if count > MAX_PROGRAM_LINES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from readerkit.model import stored
@@ -55,27 +56,30 @@ class Output(Stored, frozen=True):
         Raises:
             PrintedTwice: one that is.
         """
-        return {name: value for name, (_, value) in self._lines().items()}
+        return {name: value for name, (_, value) in _lines(self.printed[0]).items()}
 
     def lines_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the lines that print these figures, in their order."""
-        wanted, lines = {*names}, self._lines().items()
+        wanted, lines = {*names}, _lines(self.printed[0]).items()
         return tuple(
             self.printed[0][at - 1] for name, (at, _) in lines if name in wanted
         )
 
-    def _lines(self) -> dict[str, tuple[int, Any]]:
-        found: dict[str, tuple[int, Any]] = {}
-        for number, line in enumerate(self.printed[0], 1):
-            if match := _FIGURE.fullmatch(line.strip()):
-                try:
-                    value = json.loads(match[2])
-                except ValueError:
-                    continue
-                if (name := match[1]) in found:
-                    raise PrintedTwice(name, found[name][0], number)
-                found[name] = number, value
-        return found
+
+@cache  # a program's output is asked for each sentence that it proves
+def _lines(printed: tuple[str, ...]) -> Mapping[str, tuple[int, Any]]:
+    """Return each figure's line, and its value."""
+    found: dict[str, tuple[int, Any]] = {}
+    for number, line in enumerate(printed, 1):
+        if match := _FIGURE.fullmatch(line.strip()):
+            try:
+                value = json.loads(match[2])
+            except ValueError:
+                continue
+            if (name := match[1]) in found:
+                raise PrintedTwice(name, found[name][0], number)
+            found[name] = number, value
+    return found
 
 
 class _Outputs(Stored, frozen=True):
