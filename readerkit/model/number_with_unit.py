@@ -255,7 +255,7 @@ def _computed(text: str) -> float | None:
 
 
 def _without_commas(text: str) -> str:
-    return re.sub(r"(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))", "", text)
+    return re.sub(r"(?<=\d)([,\u00a0\u2009\u202f](?=\d{3})|_(?=\d))", "", text)
 
 
 def find_unit(text: str, *, b_is_bit: bool = False) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from readerkit.model import number_with_unit
-from readerkit.quiz import found_words, number_reasons
+from readerkit.quiz import found_words, number_reasons, tolerance
 from readerkit.quiz.history_rows import MIGRATIONS
 from readerkit.quiz.kinds import fill, grid_cells, locate, predict, question, short
 from readerkit.quiz.scoring import RETRY_FACTORS
@@ -20,6 +20,7 @@ def reading_rules() -> dict[str, Any]:
     patterns = {
         "gaps": question.GAPS,
         **number_with_unit.PATTERNS,
+        **tolerance.PATTERNS,
         **grid_cells.PATTERNS,
         **locate.PATTERNS,
         **predict.PATTERNS,

@@ -1,12 +1,19 @@
-"""How near a number has to be to its key, and how that is said."""
+"""How near a number is to its key, how that is said, and which of two is meant."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from readerkit.model.language import Told
 from readerkit.quiz.variant import format_number
+
+_ONE_SIGN = re.compile(
+    r"[^\d.,]*(?P<head>[1-9]\d{0,2})(?P<sign>[.,])(?P<tail>\d{3})[^\d.,]*\.?"
+)
+PATTERNS = {"one_sign": _ONE_SIGN}
+"""By which a number is read that may be two, on a page too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +92,24 @@ class AnswerTolerance:
         if self.relative:
             return share
         return amount if self.absolute else Told("exactly")
+
+
+def two_readings(answer: str, value: float, key: float) -> Told | None:
+    """Return what to ask where the one sign of a number may part what it did not.
+
+    Some part thousands with it, others a fraction. Sizes alone tell: 1,875 is read as
+    1875, and asked about where 1.875 is nearer to the key.
+
+    >>> str(two_readings("1,875 GB", 1875, 2))
+    "got '1,875 GB', which is 1875 or 1.8750: type one of the two"
+    """
+    match = _ONE_SIGN.fullmatch(answer[:200])
+    if match is None or value * key <= 0:
+        return None
+    head, sign, tail = match.groups()
+    other = value * 1000 if sign == "." else value / 1000
+    if abs(math.log(other / key)) >= abs(math.log(value / key)):
+        return None
+    told = "got '{got}', which is {whole} or {part}: type one of the two"
+    part = f"{head}.{tail}0"  # with a digit more it has one reading
+    return Told(told, got=answer[:60], whole=head + tail, part=part)

@@ -73,7 +73,7 @@
       return "**" + Array.from(raised, function (sign) { return rules.raised[sign]; }).join("");
     });
     text = text.replace(/\^/g, "**").replace(/[⋅x]/g, "*");
-    text = text.replace(/(?<=\d)([,\u00a0\u202f](?=\d{3})|_(?=\d))/g, "").replace(/(?<![\d.])0+(?=\d)/g, "");
+    text = text.replace(/(?<=\d)([,\u00a0\u2009\u202f](?=\d{3})|_(?=\d))/g, "").replace(/(?<![\d.])0+(?=\d)/g, "");
     if (/[-+]\s*[-+]|(?<![\d.])0+\*\d/.test(text)) return NaN;
     const number = evaluate(text);
     return Math.abs(number) < 1e100 ? number : NaN;
@@ -137,6 +137,15 @@
     if (Math.abs(rounded) >= 10000 && Math.abs(rounded) < 1e15) return rounded.toLocaleString("en-US", commas);
     return general(rounded, 12);
   }
+  /** What to ask where the one sign of a number may part what it did not. */
+  function twoReadings(answer, value, key) {
+    const match = whole.one_sign.exec(answer.slice(0, 200));
+    if (!match || value * key <= 0) return "";
+    const { head, sign, tail } = match.groups, other = sign === "." ? value * 1000 : value / 1000;
+    if (Math.abs(Math.log(other / key)) >= Math.abs(Math.log(value / key))) return "";
+    return tell("got '{got}', which is {whole} or {part}: type one of the two",
+      { got: answer.slice(0, 60), whole: head + tail, part: head + "." + tail + "0" });
+  }
   function markNumber(key, answer) {
     let given;
     try {
@@ -172,6 +181,8 @@
         ? "The number would be right in {unit}, but you wrote {given}: 1 {given} is {worth} {unit}."
         : "The number would be right in no unit, but you wrote {given}: 1 {given} is {worth}.", values)] };
     }
+    const ask = twoReadings(answer, value, key.key);
+    if (ask) throw new Refusal(ask);
     const remarks = given.isComputed || (isBare && value !== given.number) ? [tell("Read as {value}.", { value: (shownNumber(value) + " " + key.unit).trim() })] : [];
     const away = Math.abs(value - key.key), isOfCounts = !significant && !limit && Number.isInteger(key.key);
     const isNear = isOfCounts ? !Number.isInteger(value) && away < 1 : !significant && away <= 5 * limit;
@@ -284,7 +295,7 @@
       const groups = inner.length ? inner : text.split(/[|/]/);
       function count(signs) { return Array.from(text).filter(function (sign) { return signs.includes(sign); }).length; }
       const strange = count("[({") !== count("])}") || /[^\s,|/[\](){}]/.test(rest) ||
-        groups.some(function (group) { return /[^\d\s,]/.test(group) || !group.replace(/[ ,]/g, ""); });
+        groups.some(function (group) { return /[^\d\s,]/.test(group) || !group.replace(/[ ,]/g, "") || (group.includes(",") && /\d\s+\d/.test(group)); });
       if (strange) throw cellNotRead(text, tell("ranks, with a bar between groups, or a list of lists"));
       return groups.map(function (group) { return group.match(/\d+/g).map(Number).sort(function (a, b) { return a - b; }); })
         .sort(function (a, b) { const at = a.findIndex(function (n, i) { return n !== b[i]; }); return at < 0 ? a.length - b.length : b[at] === undefined ? 1 : a[at] - b[at]; });

@@ -42,7 +42,8 @@ s; 90 seconds; 2 ms; $5; 5 usd; USD 5; 5 $; 16 B/param; 16 bytes; 4 weights; 3
 elements; 7 apples; 7 TFLOP/s; 7 tflops; 1 GPU-hours; 3 x; 3 times; (2; 2); --2; 2 -
 -1; 5//2; 5%2; 1/0; 3**99; =12; ≈ 12 GB; 0x1F; 0x10; 1.0*5; 12 gigabytes; 4 Gbytes;
 2 weeks; 350 cents; US$5; 3 días; 480e9; 8.7e9; 16*30e9; 4 miles de millones; 7.5;
-16 * 7B; 112B; 112e9 B; 2000000 B
+16 * 7B; 112B; 112e9 B; 2000000 B; 1.120; 7,875; 45,500 GB; 1.024 GiB; ~3,221 GB.;
+1\N{THIN SPACE}120; 1\N{NARROW NO-BREAK SPACE}120 GB
 """
 WORDS = """\
 no_sync; no sync; No-Sync; `no_sync`; model.no_sync; with no_sync():; nosync;
@@ -50,7 +51,7 @@ ddp.no_sync(); with model.no_sync() as x:; no_grad; with torch.no_grad():; ()
 """
 LINES = """\
 {0}; L{0}; line {0}; {0}-{1}; L{0}-L{1}; x.py:{0}; {0}.; #{0}; 1; 999999; {2}-{3}; x;
-{0}-x
+{0}-x; x.py:{0}:9; x.py:{0}:{1}; x.py, line {0}; líneas {0} a {1}; {0}..{1}; {0}—{1}
 """
 TEXTS = "no idea; ::; 1 ::; ¿Según qué? El ancho de banda; latency 2(N-1)/N grows"
 CELLS = {
@@ -59,7 +60,7 @@ CELLS = {
     "number": "{}; {}.0; 7; no",
     "groups": """\
 {}; [[0, 4], [1, 5]]; 0,1|2,3; 0 1 | 2 3; 0,1/2,3; {{0,1}},{{2,3}}; 0,1|; [0,1; a;
-0,4|1,5|2,6|3,7; (0,1),(2,3); [0,1] x [2,3]
+0,4|1,5|2,6|3,7; (0,1),(2,3); [0,1] x [2,3]; 0,1 2,3; 0, 1 2, 3
 """,
 }
 

@@ -156,7 +156,7 @@ def names_its_convention(question) -> bool:
     if unit == "%":
         said = r"per cent of the|share of (the|what|a) |total|ideal|peak|efficiency"
         return bool(re.search(said, " ".join(prompt.split())))
-    words = {"s": "second", "min": "minute", "h": "hour", "days": "day"}
+    words = {"B": "byte", "s": "second", "min": "minute", "h": "hour", "days": "day"}
     return unit in ("", None, "x", "$", "parameters") or words.get(unit, unit) in prompt
 
 
@@ -164,6 +164,15 @@ def test_numeric_prompt_names_its_convention():
     numeric = [q for q in bank().questions.values() if q.type == "numeric"]
     assert numeric
     assert [q.id for q in numeric if not names_its_convention(q)] == []
+
+
+def test_a_number_that_is_asked_for_in_bytes_may_be_typed_with_its_unit():
+    for question in bank().questions.values():
+        if question.type == "numeric" and re.search(
+            r"(?i)how many bytes", question.prompt
+        ):
+            variant = bank().variant(question.id, 0)
+            assert variant.grade(f"{variant.key} bytes").is_right, question.id
 
 
 def test_parametric_questions_have_several_variants():

@@ -51,6 +51,8 @@ from readerkit.model.number_with_unit import (
         ("about 5", 5, ""),
         ("5 Gb/sec".replace("b", "B"), 5, "GB/s"),
         ("1\N{NO-BREAK SPACE}120 GB", 1120, "GB"),
+        ("1\N{THIN SPACE}120.5 GB", 1120.5, "GB"),
+        ("1\N{NARROW NO-BREAK SPACE}120 GB", 1120, "GB"),
         ("007", 7, ""),
         ("1.0*5", 5, ""),
         ("12 gigabytes", 12, "GB"),

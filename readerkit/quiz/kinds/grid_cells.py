@@ -61,7 +61,10 @@ def _groups(cell: str) -> list[list[int]]:
         is_open
         or re.search(r"[^\s,|/\[\](){}]", rest)
         or any(
-            re.search(r"[^\d\s,]", group) or not group.strip(" ,") for group in groups
+            re.search(r"[^\d\s,]", group)
+            or not group.strip(" ,")
+            or ("," in group and re.search(r"\d\s+\d", group))
+            for group in groups
         )
     )
     if strange:

@@ -88,7 +88,9 @@ def part_of(whole: CitedLines, first: int, last: int) -> CitedLines:
 
 
 _LINES = re.compile(
-    r"\s*(?:.*[:#])?\s*(?:lines?\b\s*|L)?(\d{1,6})(?:\s*(?:-|\u2013|to\b)\s*L?(\d{1,6}))?[\s.]*",
+    # What stands before the first number is a file; a colon behind it, a column.
+    r"\s*(?:.*?(?:[:#]|\blines?\b|\bl[ií]neas?\b))?\s*L?(\d{1,6})"
+    r"(?:\s*(?:[-\u2013\u2014]|\.\.|to\b|al?\b)\s*L?(\d{1,6})|:\d{1,4})?[\s.]*",
     re.IGNORECASE,
 )
 PATTERNS = {"lines": _LINES}

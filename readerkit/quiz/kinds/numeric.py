@@ -31,7 +31,7 @@ from readerkit.quiz.messages import Remark
 from readerkit.quiz.number_reasons import counts_in, shown_formula, told_factor
 from readerkit.quiz.prompts import NumericPrompt, PredictPrompt
 from readerkit.quiz.seeded_draw import SeededDraw
-from readerkit.quiz.tolerance import AnswerTolerance
+from readerkit.quiz.tolerance import AnswerTolerance, two_readings
 from readerkit.quiz.variant import (
     AnswerError,
     Grade,
@@ -211,7 +211,7 @@ class AskedNumber(Variant):
         """Return all or nothing, with a wrong unit or a known mistake named.
 
         Raises:
-            AnswerError: no quantity, or one of another dimension.
+            AnswerError: no quantity, one of another dimension, or two at once.
         """
         given = self._read(answer)
         value = self._value(given)
@@ -219,6 +219,8 @@ class AskedNumber(Variant):
             return Grade(1)
         if given.unit and self.accepts(given.number):
             return Grade(0, (self._other_unit(given.unit),))
+        if ask := two_readings(answer, value, self.key):
+            raise AnswerError(ask)
         read = []
         if given.is_computed or (not given.unit and value != given.number):
             shown = f"{format_number(value)} {self.unit}".strip()
@@ -252,13 +254,9 @@ class AskedNumber(Variant):
         if given.unit and dimension(given.unit) != dimension(self.unit):
             raise AnswerError(self._other_dimension(given))
         if may_be_billions(given, self.unit):
-            raise AnswerError(
-                Told(
-                    "read as {number} bytes; a billion is e9: 16 * 7e9 B, or {unit}",
-                    number=format_number(given.number),
-                    unit=self.unit,
-                )
-            )
+            told = "read as {number} bytes; a billion is e9: 16 * 7e9 B, or {unit}"
+            number = format_number(given.number)
+            raise AnswerError(Told(told, number=number, unit=self.unit))
         return given
 
     def _said_to(self, value: float) -> Iterator[Remark]:

@@ -157,6 +157,33 @@ def test_quantity_of_another_kind_is_asked_again_with_what_was_understood(answer
         asked("bytes").grade(answer)
 
 
+@pytest.mark.parametrize(
+    ("formula", "answer", "whole", "part"),
+    [
+        ("1.125 * p", "7,875 GB", "7875", "7.8750"),
+        ("1.125 * p", "~7,875", "7875", "7.8750"),
+        ("1.125 * p", "2,125 GB", "2125", "2.1250"),
+        ("160 * p", "1.120 GB", "1120", "1.1200"),
+        ("160 * p", "1.120", "1120", "1.1200"),
+        ("160 * p", "2.120", "2120", "2.1200"),
+    ],
+)
+def test_sign_that_parts_thousands_here_and_a_fraction_there_costs_no_try(
+    formula, answer, whole, part
+):
+    text = QUESTIONS.replace("{value: 16 * p,", f"{{value: {formula},")
+    variant = asked("bytes", questions=text)
+    with pytest.raises(AnswerError, match=f"{whole} or {part}: type one of the two"):
+        variant.grade(answer)
+    assert variant.grade(whole).credit == (whole == "1120")
+    assert variant.grade(f"{part} GB").credit == (part == "7.8750")
+
+
+@pytest.mark.parametrize("answer", ["1,120 GB", "11.200", "0.112", "1,120.5"])
+def test_number_that_is_nearer_as_it_is_read_is_marked(answer):
+    assert asked("bytes").grade(answer).credit == 0
+
+
 def test_wrong_arithmetic_says_what_it_was_read_as():
     [remark] = asked("bytes").grade("3*2^5 GB").remarks
     assert remark.text == "Read as 96 GB."
@@ -290,6 +317,15 @@ def test_common_mistake_in_a_gap_is_named():
         ("lines 12 to 13", 1, ""),
         ("a.py#L12-L13", 1, ""),
         ("12 \u2013 13.", 1, ""),
+        ("12\u201413", 1, ""),
+        ("12..13", 1, ""),
+        ("a.py, line 12", 1, ""),
+        ("a.py:12:15", 1, ""),
+        ("src/a.py:14:12", 0, "further up"),
+        ("https://example.com/a.py#L12-L13", 1, ""),
+        ("línea 12", 1, ""),
+        ("líneas 12 a 13", 1, ""),
+        ("lineas 12 al 13", 1, ""),
         ("10", 0, "further down"),
         ("11", 0, "It calls another"),
         ("14", 0, "further up"),
@@ -468,7 +504,13 @@ def test_groups_are_read_as_people_write_them(row, credit):
     assert grid_of_groups().grade(f"0,1,2,3|4,5,6,7\n{row}").credit == credit
 
 
-@pytest.mark.parametrize("row", ["0-4|1-5", "a,b|c,d", "0,4||1,5", "[[0,4],[1,5]", "|"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        *("0-4|1-5", "a,b|c,d", "0,4||1,5", "[[0,4],[1,5]", "|"),
+        *("0,4 1,5 2,6 3,7", "0,4  1,5  2,6  3,7", "0, 4 1, 5 | 2, 6 3, 7"),
+    ],
+)
 def test_groups_that_say_nothing_are_asked_again(row):
     with pytest.raises(AnswerError, match="dp, groups: got"):
         grid_of_groups().grade(f"0,1,2,3|4,5,6,7\n{row}")
