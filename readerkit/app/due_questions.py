@@ -63,7 +63,7 @@ def coming_back(history: History, moment: datetime) -> list[Due]:
     )
 
     answers = history.told_answers(timestamp(moment))
-    return due_questions(answers, retention=_setting(RETENTION, 0.9, 0.7, 0.97))
+    return due_questions(answers, moment, retention=_setting(RETENTION, 0.9, 0.7, 0.97))
 
 
 def _setting(name: str, usual: float, least: float, most: float) -> float:

@@ -154,12 +154,14 @@ def undo(as_json: bool) -> None:
     Example:
         readerkit quiz undo
     """
+    from readerkit.app.begin_quiz import now
     from readerkit.app.quiz_banks import open_history
     from readerkit.errors import ReaderkitError
     from readerkit.quiz.history_messages import Undone
+    from readerkit.quiz.history_rows import timestamp
 
     history = open_history()
-    last = history.undo()
+    last = history.undo(timestamp(now()))
     if last is None:
         raise ReaderkitError("there is no answer to take back")
     session = history.session(last.session)

@@ -149,17 +149,25 @@ class History(HistoryDatabase):
                 (moment, session),
             )
 
-    def undo(self) -> AnswerRow | None:
+    def undo(self, now: str) -> AnswerRow | None:
         """Remove the latest answer, and open its quiz again; None where there is none.
+
+        What is dated after ``now``, by a clock that was wrong, is not the latest.
 
         Raises:
             HistoryError: an answer of an exam, which has one try.
         """
-        last = max(
-            self.answers(), key=lambda row: (row.answered, row.attempt), default=None
+        rows = self.answers()
+        latest = max(
+            rows, key=lambda row: (row.answered <= now, row.answered), default=None
         )
-        if last is None:
+        if latest is None:
             return None
+        place = (latest.session, latest.position)
+        last = max(
+            (row for row in rows if (row.session, row.position) == place),
+            key=lambda row: row.attempt,
+        )
         session = self.session(last.session)
         if session and session.mode == "exam":
             raise HistoryError(
@@ -199,7 +207,8 @@ class History(HistoryDatabase):
     def unfinished(self, phase: int, now: str, *, mode: str = "") -> SessionRow | None:
         """Return the latest session of a phase that was left with something kept.
 
-        An exam needs nothing kept until its time is over: its questions were seen.
+        What began after ``now``, by a clock that was wrong, comes last. An exam needs
+        nothing kept until its time is over: its questions were seen.
         """
         kept = " UNION ALL ".join(
             f"SELECT 1 FROM {table} WHERE session = session.id"
@@ -209,9 +218,9 @@ class History(HistoryDatabase):
             "WHERE phase = ? AND ? IN ('', mode) AND ended IS NULL "
             f"AND (EXISTS ({kept})"
             " OR (mode = 'exam' AND (deadline IS NULL OR deadline > ?)))"
-            " ORDER BY started DESC, id DESC LIMIT 1"
+            " ORDER BY started > ?, started DESC, id DESC LIMIT 1"
         )
-        return next(iter(self._sessions(where, phase, mode, now)), None)
+        return next(iter(self._sessions(where, phase, mode, now, now)), None)
 
     def seeds(self) -> set[int]:
         """Return every seed of which variants were looked at."""
@@ -227,11 +236,14 @@ class History(HistoryDatabase):
         return not any({*row.questions} & {*other.questions} for other in others)
 
     def answers(self, session: str = "") -> list[AnswerRow]:
-        """Return the answers of a session, or all of them, in their order."""
-        of = " WHERE session = ?" if session else ""
-        query = (
-            f"SELECT * FROM answer{of} ORDER BY answered, session, position, attempt"
+        """Return the answers of a session, or all of them, in their order.
+
+        Within a session places and tries are the order, whatever a clock said.
+        """
+        of, first = (
+            (" WHERE session = ?", "") if session else ("", "answered, session,")
         )
+        query = f"SELECT * FROM answer{of} ORDER BY {first} position, attempt"
         rows = self.read(query, *([session] if session else ()))
         return self._whole("answer", rows, lambda row: convert(row, AnswerRow))
 

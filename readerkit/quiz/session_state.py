@@ -180,8 +180,9 @@ class SessionState:
         """Return the seconds until the deadline; None where there is none."""
         if self.row.deadline is None:
             return None
-        deadline = datetime.fromisoformat(self.row.deadline)
-        return max(0.0, (deadline - self.clock()).total_seconds())
+        left = datetime.fromisoformat(self.row.deadline) - self.clock()
+        # A clock that is set back gives no time.
+        return min(max(0.0, left.total_seconds()), self.whole_time() or 0.0)
 
     def is_done(self, position: int) -> bool:
         """Tell whether a question has no try left, or needs none."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from fsrs import Card, Rating, Scheduler
 
 from readerkit.quiz.history_messages import DueQuestion
-from readerkit.quiz.history_rows import AnswerRow
+from readerkit.quiz.history_rows import AnswerRow, timestamp
 from readerkit.quiz.report import tries
 from readerkit.quiz.variant import WHOLE
 
@@ -33,12 +33,15 @@ class Due:
         return DueQuestion(self.question, due, self.moment <= now, self.missed)
 
 
-def due_questions(answers: Iterable[AnswerRow], *, retention: float = 0.9) -> list[Due]:
+def due_questions(
+    answers: Iterable[AnswerRow], moment: datetime, *, retention: float = 0.9
+) -> list[Due]:
     """Return when each answered question is due, the earliest first, mistakes before.
 
     Fuzz is off and there are no steps within a day, so the same answers always give
     the same dates, in UTC. ``retention`` is the share that is to be remembered when
-    a question comes back: a higher one brings it back sooner.
+    a question comes back: a higher one brings it back sooner. What is dated after
+    ``moment``, by a clock that was wrong, stands before all else.
     """
     scheduler = Scheduler(
         desired_retention=retention,
@@ -48,7 +51,10 @@ def due_questions(answers: Iterable[AnswerRow], *, retention: float = 0.9) -> li
     )
     cards: dict[str, Card] = {}
     missed: dict[str, bool] = {}
-    for rows in sorted(tries(answers), key=lambda rows: rows[0].answered):
+    now = timestamp(moment)
+    for rows in sorted(
+        tries(answers), key=lambda rows: (rows[0].answered <= now, rows[0].answered)
+    ):
         name = rows[0].question
         card = cards.get(name) or Card(card_id=len(cards) + 1)
         moment = datetime.fromisoformat(rows[0].answered).astimezone(UTC)

@@ -66,7 +66,7 @@ def test_higher_retention_brings_questions_back_sooner(missed, monkeypatch, caps
     [often], [seldom] = (
         [
             each.moment
-            for each in due_questions(answers, retention=share)
+            for each in due_questions(answers, datetime.now(UTC), retention=share)
             if each.question == "gap"
         ]
         for share in (0.97, 0.7)

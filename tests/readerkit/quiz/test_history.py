@@ -86,6 +86,31 @@ def test_exam_is_unfinished_without_an_answer_until_its_time_is_over(path):
         assert bool(history.open_exams(now)) == is_open, "what locks can be ended"
 
 
+def test_what_a_wrong_clock_dated_ahead_is_not_the_latest(path):
+    history = History(path)
+    history.start(SESSION)
+    history.record(ANSWER)
+    ahead = "2026-02-01T00:00:00+00:00"
+    history.start(replace(SESSION, id="s2", started=ahead))
+    ahead_of = replace(ANSWER, session="s2", answered=ahead, answer="b")
+    history.record(ahead_of)
+    now = "2026-01-01T00:01:00+00:00"
+    assert history.unfinished(7, now).id == "s1"
+    assert history.undo(now) == ANSWER
+    assert history.undo(now) == ahead_of, "there is no other"
+    assert history.undo(now) is None
+
+
+def test_the_last_try_is_taken_back_whatever_the_clock_said_of_it(path):
+    history = History(path)
+    history.start(SESSION)
+    second = replace(ANSWER, attempt=2, answered="2026-02-01T00:00:00+00:00")
+    for each in (ANSWER, second):
+        history.record(each)
+    now = "2026-01-01T00:01:00+00:00"
+    assert [history.undo(now), history.undo(now)] == [second, ANSWER]
+
+
 def test_tables_are_strict(path):
     History(path).close()
     connection = sqlite3.connect(path)

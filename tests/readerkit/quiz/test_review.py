@@ -22,9 +22,9 @@ def answer(name: str, credit: float, days: float = 0, **more) -> AnswerRow:
     )
 
 
-def due(*answers: AnswerRow) -> dict[str, float]:
+def due(*answers: AnswerRow, now: float = 999) -> dict[str, float]:
     """Return the days from noon to when each question is due."""
-    found = due_questions(answers)
+    found = due_questions(answers, NOON + timedelta(days=now))
     return {each.question: (each.moment - NOON) / timedelta(days=1) for each in found}
 
 
@@ -50,12 +50,18 @@ def test_mistake_after_success_brings_it_back_at_once():
     assert days == 4
 
 
+def test_what_a_wrong_clock_dated_ahead_is_no_later_answer():
+    ahead = answer("a", 1, days=30)
+    assert due(ahead, answer("a", 0), now=0) == {"a": 1}
+    assert due(ahead, answer("a", 0), now=31)["a"] > 31, "it may be so by then"
+
+
 def test_same_answers_give_the_same_dates():
     answers = [answer(name, i % 2, days=i / 7) for i, name in enumerate("abcdefg")]
     assert due(*answers) == due(*reversed(answers))
 
 
 def test_dates_are_utc():
-    [due] = due_questions([answer("a", 0)])
+    [due] = due_questions([answer("a", 0)], NOON)
     assert due.told(NOON) == DueQuestion("a", "2026-03-02T12:00:00+00:00", False, True)
     assert due.told(due.moment).due_now

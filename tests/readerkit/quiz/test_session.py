@@ -266,6 +266,23 @@ def test_a_question_that_was_left_after_a_wrong_try_was_not_answered(history, cl
     assert (session.answered, session.result().questions) == (2, 2)
 
 
+def test_exam_lasts_no_longer_where_the_clock_is_set_back(history, clock):
+    session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
+    clock.now -= timedelta(hours=1)
+    assert session.time_left() == 600
+    assert session.question().seconds_left == 600
+
+
+def test_tries_stay_in_their_order_where_the_clock_is_set_back(history, clock):
+    session = start(history, clock, "grid", tries=3)
+    session.answer("row 1x1\nrow 8x16")
+    clock.now -= timedelta(days=9)
+    session.answer("column 1x1\nrow 8x16")
+    again = Session.resume(session.bank, history, session.row, clock=clock)
+    assert again.question().given == ("column 1x1", "row 8x16")
+    assert again.credits == session.credits
+
+
 def test_deadline_ends_the_quiz(history, clock):
     session = start(history, clock, "bytes", "gap", mode="exam", minutes=10)
     session.answer("112")
