@@ -48,7 +48,7 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
     seed = _new_seed(history) if wanted.seed is None else wanted.seed
     rules = bank.rules.exam if wanted.exam else bank.rules
     only = tuple(dict.fromkeys(choose_all("question", wanted.only, bank.questions)))
-    count, due = wanted.count or rules.count, None
+    count, due, begun = wanted.count or rules.count, None, now()
     among = set(only) or matching(bank, wanted)
     if wanted.exam and not only:
         among = {name for name in among if not bank.questions[name].own_figures}
@@ -60,9 +60,9 @@ def begin(bank: Bank, history: History, wanted: WantedQuiz) -> Session:
         if only:
             return tuple(name for name in only if name in among)
         if wanted.due:
-            ready = due_now(bank, history, among, now())
+            ready = due_now(bank, history, among, begun)
             due = len(ready)
-            return within_day(ready, history, now())[:count]
+            return within_day(ready, history, begun)[:count]
         return choose_questions(bank, seed=seed, count=count, among=among)
 
     questions, figures, lacking = _with_figures(bank, choose, among)

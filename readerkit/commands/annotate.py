@@ -17,13 +17,13 @@ from readerkit.commands.options import (
 from readerkit.errors import WrongUseError
 from readerkit.terminal.as_json import print_json
 from readerkit.terminal.completing import names
-from readerkit.wording.meant_name import choose, hint, matches
+from readerkit.wording.meant_name import choose, matches
 from readerkit.wording.next_command import typed
 
 if TYPE_CHECKING:
     from readerkit.app.library import Library
     from readerkit.content.annotations import Annotation
-    from readerkit.terminal.note_list import Group
+    from readerkit.terminal.note_group import Group
 
 KINDS = {
     "annotations": "annotations.ANNOTATIONS",
@@ -198,7 +198,9 @@ def _show(
             return
         upstream, note_id = None, entry.id
     elif upstream is not None and note_id is None:
-        upstream, note_id, group = _named(upstream, library)
+        from readerkit.terminal.note_group import named
+
+        upstream, note_id, group = named(upstream, library.book)
     if note_id is None and claims:
         raise click.UsageError("--claims is for one ID, or for --check: add it")
     if note_id is None:
@@ -207,29 +209,6 @@ def _show(
         raise click.UsageError("one note is shown whole: leave out the filters")
     else:
         _show_one(library, upstream, note_id, language, claims=claims, **how)
-
-
-def _named(name: str, library: Library) -> tuple[str | None, str | None, Group | None]:
-    """Return the upstream, the note, or the group of notes that a name stands for.
-
-    The whole name of anything goes before the beginning of an id.
-    """
-    from readerkit.terminal.note_list import Group
-
-    book = library.book
-    known = [*book.upstreams, *book.annotations]
-    found = matches(name, known)
-    is_whole = len(found) == 1 and len(found[0]) == len(name)
-    if name and not is_whole and (group := Group.of(name, book)):
-        return None, None, group
-    if not found:
-        raise WrongUseError(
-            f"unknown upstream or note: got '{name}', expected one of "
-            f"{', '.join(book.upstreams)}, the ID of a note, a topic, a concept or a "
-            f"mini{hint(name, [*known, *book.concepts])}"
-        )
-    meant = choose("upstream or note", name, known)
-    return (meant, None, None) if meant in book.upstreams else (None, meant, None)
 
 
 def _list(
@@ -255,14 +234,16 @@ def _update_lock(
 ) -> None:
     from readerkit.app.library import open_library, writing
     from readerkit.app.lock_update import to_lock, update_locks
+    from readerkit.terminal.note_group import named
 
     if claims:
         raise click.UsageError("--claims is for one ID, or for --check: add it")
     with writing():
         library = open_library(book, whole=True)
-        if upstream and (named := _named(upstream, library)[0]) is None:
+        whole = named(upstream, library.book)[0] if upstream else None
+        if upstream and whole is None:
             raise click.UsageError("--update-lock is for a whole upstream")
-        chosen = to_lock(library, named if upstream else None)
+        chosen = to_lock(library, whole)
         results = update_locks(library, chosen, say=not as_json)
     if as_json:
         print_json(results)

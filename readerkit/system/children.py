@@ -48,9 +48,11 @@ def end_with_parent(signum: int = signal.SIGKILL) -> None:
 def left_to_parent() -> frozenset[int]:
     """Return what is ignored here only so that a terminal's group is told once.
 
-    Whoever sends such a signal to this process alone means it.
+    Whoever sends such a signal to this process alone means it. What is no number was
+    set by somebody else, and says nothing.
     """
-    return frozenset(map(int, os.environ.get(LEFT, "").split()))
+    told = os.environ.get(LEFT, "").split()
+    return frozenset(int(each) for each in told if each.isdecimal())
 
 
 def heed_parent_alone() -> None:

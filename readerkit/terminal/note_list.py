@@ -12,7 +12,7 @@ from typing import Any
 
 from readerkit.app.interface_translation import say_in
 from readerkit.app.library import Library
-from readerkit.app.mini_names import ALIASES, SAYS
+from readerkit.app.mini_names import ALIASES
 from readerkit.content.annotations import TEXT_FIELDS, Annotation
 from readerkit.content.book import Book
 from readerkit.content.resolved_notes import (
@@ -28,57 +28,12 @@ from readerkit.model.language import said as in_language
 from readerkit.render.table import legend, note_rows, note_table
 from readerkit.render.terminal_safe import visible_line
 from readerkit.terminal.as_json import print_json
+from readerkit.terminal.note_group import WORDS, Group
 from readerkit.terminal.pager import show_paged
 from readerkit.upstreams import Upstream
-from readerkit.wording.meant_name import choose, plain
+from readerkit.wording.meant_name import choose
 from readerkit.wording.next_command import typed
 from readerkit.wording.numbers import counted
-
-WORDS = {
-    "tp": "tensor_parallel",
-    "sp": "sequence_parallel",
-    "pp": "pipeline",
-    "dp": "data_parallel",
-    "cp": "context_parallel",
-}
-"""Short for a topic, and for the concept of nearly the same name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What one word names in a book: topics, concepts and minis of the same name."""
-
-    word: str
-    topics: tuple[str, ...]
-    concepts: tuple[str, ...]
-    minis: tuple[str, ...]
-
-    @classmethod
-    def of(cls, word: str, book: Book) -> Group:
-        """Return the topics, concepts and minis that a word names; perhaps none."""
-        meant = {plain(word), plain(WORDS.get(plain(word), word))}
-        meant_minis = {plain(ALIASES.get(plain(word), word))}
-        topics = dict.fromkeys(note.topic for note in book.annotations.values())
-        minis = dict.fromkeys(
-            mini for name in book.annotations for mini in book.minis_beside(name)
-        )
-        related = meant | {f"{each}-parallel" for each in meant}
-        return cls(
-            word,
-            tuple(t for t in topics if any(plain(t).startswith(m) for m in meant)),
-            tuple(c for c in book.concepts if plain(c) in related),
-            tuple(m for m in minis if plain(m) in meant_minis),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.topics or self.concepts or self.minis)
-
-    def __str__(self) -> str:
-        """Return the names as one line, each mini with its description."""
-        kinds = {"topic": self.topics, "concept": self.concepts}
-        named = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
-        named += [f"mini {name} = {SAYS.get(name, name)}" for name in self.minis]
-        return f"{self.word}: {'; '.join(named)}"
 
 
 @dataclass(frozen=True, slots=True)

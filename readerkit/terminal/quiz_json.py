@@ -107,7 +107,8 @@ def _check_whole(line: str) -> None:
 
 def _request(line: str) -> Request:
     with suppress(MsgspecError, RecursionError, UnicodeError):
-        request = decode(line, type=Request)
+        # A byte order mark says nothing here: some shells begin what they pipe with it.
+        request = decode(line.removeprefix("\ufeff"), type=Request)
         wants = [n for n in _REQUESTS if getattr(request, n) != getattr(_NOTHING, n)]
         if len(wants) > 1:
             raise AnswerError(

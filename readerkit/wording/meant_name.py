@@ -35,8 +35,9 @@ def choose(
     if len(found) == 1:
         return found[0]
     if found:
+        begun = [_begun(name, plain(given), aliases) for name in found]
         raise WrongUseError(
-            f"which {what}? '{given}' begins {len(found)} of them: {_list(found)}"
+            f"which {what}? '{given}' begins {len(found)} of them: {_list(begun)}"
         )
     raise WrongUseError(
         f"unknown {what}: got '{given}', {expected(given, names, aliases)}"
@@ -65,7 +66,10 @@ def choose_all(
 def matches(
     given: str, known: Iterable[str], *, aliases: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that a word may stand for: one, if it is whole or an alias."""
+    """Return the names that a word may stand for: one, if it is whole or an alias.
+
+    A word that begins an alias begins what that is short for.
+    """
     names, wanted = [*known], plain(given)
     if given in names:
         return [given]
@@ -73,9 +77,11 @@ def matches(
     if alias in names:
         return [alias]
     whole = [name for name in names if plain(name) == wanted]
-    return whole or [
-        name for name in names if wanted and plain(name).startswith(wanted)
-    ]
+    if whole or not wanted:
+        return whole
+    each = (aliases or {}).items()
+    short = {name for alias, name in each if alias.startswith(wanted)}
+    return [n for n in names if n in short or plain(n).startswith(wanted)]
 
 
 def expected(
@@ -117,6 +123,15 @@ def near_names(given: str, known: Iterable[str]) -> list[str]:
 def plain(name: str) -> str:
     """Return a name without what people do not mean by it: case, and which dash."""
     return name.casefold().replace("_", "-")
+
+
+def _begun(name: str, wanted: str, aliases: Mapping[str, str] | None) -> str:
+    """Return a name, behind the alias of it that was begun where itself was not."""
+    if plain(name).startswith(wanted):
+        return name
+    each = (aliases or {}).items()
+    short = next(a for a, of in each if of == name and a.startswith(wanted))
+    return f"{short} for {name}"
 
 
 def _list(names: Sequence[str]) -> str:

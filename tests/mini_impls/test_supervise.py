@@ -12,6 +12,7 @@ import pytest
 from ranks import GONE_S
 
 from mini_impls.supervise import _Watched
+from readerkit.system.children import left_to_parent
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,6 +44,11 @@ def started(script, text, **how):
         text=True,
         **how,
     )
+
+
+def test_what_is_no_signal_is_left_to_nobody(monkeypatch):
+    monkeypatch.setenv("READERKIT_LEFT", "x 2 -1 1.5")
+    assert left_to_parent() == {2}
 
 
 @pytest.mark.slow

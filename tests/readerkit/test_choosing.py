@@ -10,8 +10,15 @@ NAMES = [
     "zero_step",
     "fsdp",
     "fsdp_flat",
+    "experts",
 ]
-ALIASES = {"fsdp2": "fsdp", "gone": "not-here"}
+ALIASES = {
+    "fsdp2": "fsdp",
+    "moe": "experts",
+    "ep": "experts",
+    "zb": "fsdp_flat",
+    "gone": "not-here",
+}
 
 
 @pytest.mark.parametrize(
@@ -24,8 +31,10 @@ ALIASES = {"fsdp2": "fsdp", "gone": "not-here"}
         ("tp-row", "tp-row"),  # whole, though another begins so
         ("FSDP", "fsdp"),
         ("zero-step", "zero_step"),
-        ("z", "zero_step"),
+        ("ze", "zero_step"),
         ("FSDP2", "fsdp"),
+        ("mo", "experts"),  # moe, though no name begins so
+        ("e", "experts"),  # both of its names
     ],
 )
 def test_a_name_is_known_by_as_much_of_it_as_is_its_own(given, meant):
@@ -40,10 +49,11 @@ def test_a_name_is_known_by_as_much_of_it_as_is_its_own(given, meant):
             "which note? 'tp-' begins 3 of them: tp-row-forward, tp-dgrad-overlap, "
             "tp-row",
         ),
+        ("z", "'z' begins 2 of them: zero_step, zb for fsdp_flat"),
         ("fsdpflat", "did you mean fsdp_flat or fsdp?"),
         ("", "unknown note: got '', expected one of tp-row-forward, "),
         ("gone", "unknown note: got 'gone'"),
-        ("zzz", "(fsdp2 for fsdp)"),
+        ("zzz", "(fsdp2 for fsdp, moe for experts, "),
     ],
 )
 def test_what_is_not_one_name_is_said_with_those_there_are(given, message):

@@ -36,6 +36,11 @@ def ids(out: str) -> list[str]:
             ["run", "FSDP2", "--help"], "fully sharded", marks=pytest.mark.slow
         ),
         (["path", "fail"], "failure: "),
+        (["annotate", "all-g"], "# all-gather: concept all-gather"),
+        (["annotate", "fsdp_s"], "# fsdp_state: mini fsdp_state = "),
+        (["annotate", "powers"], "# compression: mini compression"),
+        (["break", "powers"], "compression "),
+        (["rebuild", "dc"], "checkpoint "),
     ],
 )
 def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, capfd):
@@ -51,6 +56,8 @@ def test_a_name_may_be_as_short_as_it_is_its_own(arguments, shown, real_cache, c
         (["site", "biuld"], 2, "No such command 'biuld': did you mean build?"),
         (["zzz"], 2, "No such command 'zzz': expected annotate, "),
         (["annotate", "tp-row"], 2, "begins 2 of them: tp-row-bias-once, tp-row-for"),
+        (["annotate", "all-"], 2, "'all-' begins 3 of them: all-gather, "),
+        (["run", "d"], 2, "which mini? 'd' begins 2 of them: dcp for checkpoint, ddp"),
         (["run", "fsdq"], 2, "did you mean fsdp"),
         (["break", "ddp", "nosync"], 2, "did you mean no-sync"),
         (["break", "nothing"], 2, "unknown mini: got 'nothing', expected one of"),

@@ -199,6 +199,15 @@ def test_line_that_is_no_answer_is_an_error_and_kept_nowhere(book, line):
     assert [answer.answer for answer in open_history().answers()] == ["112"]
 
 
+def test_byte_order_mark_before_a_message_says_nothing(book):
+    with driven("7", "--book", str(book), "--only", "bytes") as driver:
+        driver.read(), driver.read()
+        driver.process.stdin.write('\ufeff{"answer": "112"}\n')
+        driver.process.stdin.flush()
+        assert driver.read()["type"] == "result"
+        assert driver.leave() == 0
+
+
 def test_seed_that_no_history_can_keep_is_refused(book, capsys):
     where = ("quiz", "7", "--book", str(book), "--json")
     largest = run(capsys, *where, "--seed", str(2**63 - 1))
