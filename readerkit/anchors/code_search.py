@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -39,6 +40,8 @@ _DEFINED_BY = {
     *("dotted_name", "import_statement", "import_from_statement"),
     *("global_statement", "nonlocal_statement"),
 }
+_CASES = {"case_pattern", "class_pattern", "keyword_pattern", "union_pattern"}
+_STRINGS = re.compile(r"string(?!_scalar)|char|heredoc|quoted|regex")
 _TUPLES = {"pattern_list", "tuple_pattern", "list_pattern", "as_pattern_target"}
 
 
@@ -82,6 +85,22 @@ def find_code(text: str, source: SourceFile, symbol: str | None = None) -> list[
         for match in matches:
             source.check_parsed(match.first, match.last)
     return [_found(match, source) for match in matches]
+
+
+def check_readable(text: str, source: SourceFile) -> None:
+    """Refuse a file of Python that may hold a pattern where it does not parse.
+
+    Code of other languages is compared by tokens, which broken code has too.
+
+    Raises:
+        AnchorError: the first line that does not parse.
+    """
+    line = source.first_broken_line
+    if line and source.language.is_python and source.may_hold(text):
+        raise AnchorError(
+            f"{source.path}:{line}: got code that does not parse, in which "
+            f"{shorten(text)!r} may stand: expected valid Python"
+        )
 
 
 def first_code(text: str, source: SourceFile, symbol: str | None = None) -> list[Found]:
@@ -136,38 +155,87 @@ def _found(match: PatternMatch, source: SourceFile) -> Found:
 def find_words(
     word: str, source: SourceFile, symbol: str | None = None
 ) -> Iterator[Node]:
-    """Yield the smallest node at every place of a word, comments left out."""
+    """Yield the smallest node at every place of a word, comments left out.
+
+    In a string one may stand behind an escape, as in ``"\\nword"``.
+    """
     raw = word.encode()
     if raw not in source.data:
         return
+    escaped = re.compile(rb"(?<=\\[abefnrtv])%b(?!\w)" % re.escape(raw))
     for scope in scopes_of(symbol, source):
-        for at in positions(raw, source.data, scope.start_byte, scope.end_byte):
+        start, end = scope.start_byte, scope.end_byte
+        places = positions(raw, source.data, start, end)
+        places += [m.start() for m in escaped.finditer(source.data, start, end)]
+        for at in sorted(places):
             node = scope.descendant_for_byte_range(at, at + len(raw))
             if node is not None and node.type not in COMMENTS:
                 yield node
+
+
+def find_names(
+    name: str, source: SourceFile, symbol: str | None = None
+) -> Iterator[Node]:
+    """Yield every place of a name in code: no comment, and nothing of a string.
+
+    Most grammars call names by what they are of: a command, a constant, a label.
+    """
+    for node in find_words(name, source, symbol):
+        is_python = source.language.is_python
+        if node.type.endswith("identifier") if is_python else not _is_string(node):
+            yield node
+
+
+def _is_string(node: Node) -> bool:
+    each: Node | None = node
+    while each is not None and each.named_child_count == 0:
+        if _STRINGS.search(each.type):
+            return True
+        each = each.parent
+    return each is not None and bool(_STRINGS.search(each.type))
 
 
 def find_uses(name: str, source: SourceFile) -> Iterator[tuple[UseKind, Found]]:
     """Yield every place of an identifier, and what it is there for.
 
     An import, a parameter and what is declared without a value count as definitions; a
-    field with its default, and the name of a keyword argument, as set.
+    field with its default, and the name of a keyword argument, as set; a decorator as
+    a call. By the other name that an import gives it, it is used too.
 
     Raises:
         AnchorError: a file of another language than Python.
     """
     only_python(source, "a use of a name")
-    for node in find_words(name, source):
-        if node.type == "identifier":
+    names = [name]
+    for each in names:  # an alias adds to them
+        for node in find_names(each, source):
             above = node.parent
             whole = node
             if above and above.type == "attribute" and _is(above, "attribute", node):
                 whole, above = above, above.parent
+            if (alias := _alias_of(node)) and alias not in names:
+                names.append(alias)
+            use = _use(whole, above)
+            if use == "definition" and each != name:
+                continue
             statement = above if above and above.type == "call" else whole
             found = found_at(statement, source)
             if source.root.has_error:
                 source.check_parsed(found.span.first, found.span.last)
-            yield _use(whole, above), found
+            yield use, found
+
+
+def _alias_of(node: Node) -> str:
+    """Return the other name that an import gives to a name; empty where none."""
+    dotted = node.parent
+    above = dotted.parent if dotted and dotted.type == "dotted_name" else None
+    if above is None or above.type != "aliased_import":
+        return ""
+    alias = above.child_by_field_name("alias")
+    is_last = dotted is not None and dotted.named_children[-1] == node
+    if alias is None or not is_last or alias.text == node.text:
+        return ""
+    return (alias.text or b"").decode(errors="replace")
 
 
 def only_python(source: SourceFile, what: str) -> None:
@@ -185,20 +253,57 @@ def only_python(source: SourceFile, what: str) -> None:
 
 
 def _use(node: Node, above: Node | None) -> UseKind:
-    while above is not None and above.type in _TUPLES:
+    while above is not None and (
+        above.type in _TUPLES or above.type == "parenthesized_expression"
+    ):
         node, above = above, above.parent
     if above is None:
         return "read"
-    if above.type == "call" and _is(above, "function", node):
+    if above.type == "decorator" or (
+        above.type == "call" and _is(above, "function", node)
+    ):
         return "call"
+    if case := _in_case(node, above):
+        return case
+    if above.type == "list_splat_pattern" and not _is_parameter(above):
+        return "set"
     if above.type == "assignment" and not above.child_by_field_name("right"):
         return "definition" if _is(above, "left", node) else "read"
     field = _SETTERS.get(above.type)
     if field and _is(above, field, node):
         return "set"
+    if _is_target(above):
+        return "set"
     if above.type in _DEFINED_BY and not _is(above, "value", node):
         return "definition"
     return "read"
+
+
+def _is_parameter(splat: Node) -> bool:
+    above = splat.parent
+    return above is not None and above.type in _DEFINED_BY
+
+
+def _is_target(above: Node) -> bool:
+    """Tell whether a list or a tuple is what a ``with`` binds."""
+    while above.type in ("tuple", "list") and above.parent is not None:
+        above = above.parent
+    return above.type == "as_pattern_target"
+
+
+def _in_case(node: Node, above: Node) -> UseKind | None:
+    """Return what a name is for in a pattern of ``case``; nothing elsewhere."""
+    if above.type in ("splat_pattern", "keyword_pattern"):
+        return "set" if above.type == "splat_pattern" else "read"
+    outer = above.parent
+    if outer is None or outer.type not in _CASES:
+        return None
+    if above.type == "as_pattern":
+        return "set" if above.named_children[-1] == node else None
+    if above.type != "dotted_name":
+        return None
+    is_bound = above.named_child_count == 1 and outer.type != "class_pattern"
+    return "set" if is_bound else "read"
 
 
 def _is(above: Node, field: str, node: Node) -> bool:

@@ -16,6 +16,7 @@ from tree_sitter import Node
 from readerkit.anchors.code_search import Found, found_at, scopes_of
 from readerkit.anchors.source import SourceFile
 from readerkit.anchors.tree import ungrouped
+from readerkit.model.code_languages import COMMENTS
 
 Fact = tuple[Node, bool]
 """A condition, and whether it was true."""
@@ -73,17 +74,25 @@ def _around(above: Node, node: Node) -> Iterator[Fact]:
                 if clause.start_byte < node.start_byte and tested:
                     yield from _implied(tested, truth=False)
     elif kind == "conditional_expression":
-        chosen, tested, otherwise = above.named_children[:3]
+        parts = [n for n in above.named_children if n.type not in COMMENTS]
+        chosen, tested, otherwise = parts[:3]
         if node in (chosen, otherwise):
             yield from _implied(tested, truth=node == chosen)
     elif kind == "boolean_operator" and _field(above, "right") == node:
         left, operator = _field(above, "left"), _field(above, "operator")
         if left and operator:
             yield from _implied(left, truth=operator.type == "and")
-    elif kind in _COMPREHENSIONS and node == _field(above, "body"):
+    elif kind in _COMPREHENSIONS:
+        # The body comes last, whatever stands before it in the text.
+        is_body = node == _field(above, "body")
         for clause in above.named_children:
-            if clause.type == "if_clause":
+            is_before = is_body or clause.end_byte <= node.start_byte
+            if clause.type == "if_clause" and is_before:
                 yield from _implied(clause.named_children[0], truth=True)
+    elif kind == "case_clause" and node == _field(above, "consequence"):
+        guard = _field(above, "guard")
+        if guard is not None:
+            yield from _implied(guard.named_children[0], truth=True)
 
 
 def _before(

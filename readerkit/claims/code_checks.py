@@ -8,7 +8,9 @@ from typing import Any
 
 from readerkit.anchors.code_search import (
     Found,
+    check_readable,
     find_code,
+    find_names,
     find_uses,
     find_words,
     first_code,
@@ -17,7 +19,7 @@ from readerkit.anchors.code_search import (
     scopes_of,
 )
 from readerkit.anchors.conditions import facts_at
-from readerkit.anchors.settings import find_default, is_like
+from readerkit.anchors.settings import find_default, is_like, is_of_field
 from readerkit.anchors.suggestions import shorten
 from readerkit.claims.ground import Ground
 from readerkit.claims.literals import NoLiteral, is_equal, literal_of, option_default
@@ -75,14 +77,15 @@ def hold_default(check: DefaultCheck, ground: Ground) -> Proof:
     source = ground.file(check.file)
     only_python(source, "a default")
     found, value = find_default(check.of, source)
-    code = " ".join((value.text or b"").decode().split()) if value else ""
+    written = (value.text or b"").decode() if value else ""
+    code = " ".join(written.split())
     if check.code is not None:
         holds = value is not None and is_like(check.code, value, source)
         return verdict_on(ground, [found], default_is(check, found, code), holds=holds)
     if not value:
         return verdict_on(ground, [found], default_is(check, found, ""), holds=False)
     try:
-        known = default_value(check, code)
+        known = default_value(check, written, is_field=is_of_field(value))
     except NoLiteral as error:
         code = f"{error}" if check.of.startswith("-") else code
         what = f"{default_is(check, found, code)}, which is no literal: ask for 'code'"
@@ -96,7 +99,7 @@ def hold_default(check: DefaultCheck, ground: Ground) -> Proof:
     )
 
 
-def default_value(place: DefaultPlace, code: str) -> Any:
+def default_value(place: DefaultPlace, code: str, *, is_field: bool) -> Any:
     """Return what a default is worth.
 
     Raises:
@@ -106,7 +109,7 @@ def default_value(place: DefaultPlace, code: str) -> Any:
         return option_default(code)
     if not code:
         raise NoLiteral("nothing")
-    return literal_of(code)
+    return literal_of(code, is_field=is_field)
 
 
 def default_is(place: DefaultPlace, found: Found, value: str) -> str:
@@ -148,11 +151,14 @@ def hold_absent(check: AbsentCheck, ground: Ground) -> Proof:
             continue
         defines = True
         if check.code is not None:
-            found += find_code(check.code, source, check.symbol)
+            places = find_code(check.code, source, check.symbol)
+            if not places:
+                check_readable(check.code, source)
+            found += places
         else:
-            nodes = find_words(str(check.name or check.text), source, check.symbol)
-            kind = "identifier" if check.name else ""
-            found += [found_at(n, source) for n in nodes if n.type.endswith(kind)]
+            find = find_names if check.name else find_words
+            nodes = find(str(check.name or check.text), source, check.symbol)
+            found += [found_at(node, source) for node in nodes]
     if check.symbol and not defines:
         raise AnchorError(f"no file of {', '.join(check.places)} has {check.symbol}")
     if found:

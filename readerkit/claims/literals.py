@@ -30,7 +30,11 @@ class NoLiteral(Exception):
     """Code whose value only running it would tell."""
 
 
-def literal_of(code: str) -> Any:
+class _Items(list[Any]):
+    """What a set holds: each once, in any order."""
+
+
+def literal_of(code: str, *, is_field: bool = False) -> Any:
     """Return the value of an expression; tuples and sets as lists.
 
     A field's default is looked up in its ``field(...)``.
@@ -40,7 +44,7 @@ def literal_of(code: str) -> Any:
     """
     try:
         tree = ast.parse(f"({code}\n)", mode="eval").body
-        return _value(_inside_field(tree))
+        return _value(_inside_field(tree) if is_field else tree)
     except (SyntaxError, ValueError, ArithmeticError, TypeError, MemoryError) as error:
         raise NoLiteral(str(error)) from None
 
@@ -61,19 +65,45 @@ def option_default(code: str) -> Any:
             raise NoLiteral(ast.unparse(words["default"])) from None
     action = words.get("action")
     name = action.value if isinstance(action, ast.Constant) else None
+    is_known = action is None or name is not None or _is_boolean(action)
+    if None in words or not is_known:  # **more, or a class that may give one
+        raise NoLiteral(ast.unparse(call))
     return {"store_true": False, "store_false": True}.get(str(name))
+
+
+def _is_boolean(action: ast.expr) -> bool:
+    """Tell whether this is argparse's own action of two options, None by default."""
+    return ast.unparse(action).rpartition(".")[2] == "BooleanOptionalAction"
 
 
 def is_equal(value: Any, other: Any) -> bool:
     """Tell whether two literals are the same; 1 is 1.0 and is not True."""
+    if isinstance(value, _Items) and isinstance(other, list):
+        others = _distinct(other)
+        return len(value) == len(others) and all(_is_in(each, others) for each in value)
     if isinstance(value, list) and isinstance(other, list):
         pairs = zip(value, other, strict=False)
         return len(value) == len(other) and all(is_equal(a, b) for a, b in pairs)
     if isinstance(value, dict) and isinstance(other, dict):
-        return value.keys() == other.keys() and all(
-            is_equal(value[key], other[key]) for key in value
+        kept = {(type(key), key): each for key, each in other.items()}
+        return len(value) == len(other) and all(
+            (type(key), key) in kept and is_equal(each, kept[type(key), key])
+            for key, each in value.items()
         )
     return isinstance(value, bool) == isinstance(other, bool) and value == other
+
+
+def _is_in(value: Any, items: list[Any]) -> bool:
+    return any(is_equal(value, each) for each in items)
+
+
+def _distinct(items: list[Any]) -> _Items:
+    """Return items without those that stand before."""
+    kept = _Items()
+    for each in items:
+        if not _is_in(each, kept):
+            kept.append(each)
+    return kept
 
 
 def _inside_field(tree: ast.expr) -> ast.expr:
@@ -96,7 +126,9 @@ def _value(node: ast.expr) -> Any:
         if isinstance(node.value, (bytes, complex)) or node.value is ...:
             raise ValueError("no literal of YAML")
         return node.value
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+    if isinstance(node, ast.Set):
+        return _distinct([_value(each) for each in node.elts])
+    if isinstance(node, (ast.List, ast.Tuple)):
         return [_value(each) for each in node.elts]
     if isinstance(node, ast.Dict) and None not in node.keys:
         pairs = zip(node.keys, node.values, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from readerkit.anchors.code_search import Found
-from readerkit.anchors.settings import find_default
+from readerkit.anchors.settings import find_default, is_of_field
 from readerkit.claims.code_checks import default_is, default_value, verdict_on
 from readerkit.claims.experiment import program_fault, say_figures, unlike
 from readerkit.claims.ground import Ground
@@ -142,8 +142,9 @@ def hold_value(says: str, check: ValueCheck, ground: Ground) -> Proof:
 def _number(place: DefaultPlace, ground: Ground) -> tuple[Found, int | float]:
     found, value = find_default(place.of, ground.file(place.file))
     code = (value.text or b"").decode() if value else ""
+    is_field = value is not None and is_of_field(value)
     try:
-        known = default_value(place, code)
+        known = default_value(place, code, is_field=is_field)
     except NoLiteral:
         known = None
     if isinstance(known, bool) or not isinstance(known, (int, float)):
