@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +18,12 @@ from readerkit.anchors.propose import propose
 from readerkit.app.drift_other_anchors import MovedAnchor, drifted_anchors
 from readerkit.app.drift_renames import Moves, Renames
 from readerkit.app.drift_sentences import DriftedClaims, drifted_claims
-from readerkit.app.drift_target import OtherRevision, old_tree
+from readerkit.app.drift_target import (
+    OtherRevision,
+    is_same_code,
+    locked_in,
+    old_tree,
+)
 from readerkit.app.library import Library
 from readerkit.content.annotations import Annotation
 from readerkit.content.resolved_notes import Sources
@@ -28,9 +32,6 @@ from readerkit.errors import AnchorError
 from readerkit.model.anchor import Anchor, Span
 from readerkit.model.git_names import TreePath
 from readerkit.upstreams import LockedAnchor, Upstream
-
-MAX_LINES = 40
-"""Lines of a text that are shown side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,13 @@ def find_drift(library: Library, upstream: Upstream, target: OtherRevision) -> D
         grammar(language_at(path))  # without it, every note of the language is lost
     was = Sources(upstream, map(TreePath, before), lambda path: before[path])
     moves = Moves(was, after)
-    carried = moves.look([locked.span for _, locked in notes])
+    starts = [locked_in(was, note.anchor, locked) for note, locked in notes]
+    carried = iter(moves.look([start.span for start in starts if start]))
     found = [
-        _with_texts(_judge(note, locked, to, moves), before, after)
-        for (note, locked), to in zip(notes, carried, strict=True)
+        _with_texts(_judge(note, start, next(carried), moves), before, after)
+        if start
+        else _without_start(note, locked, after)
+        for (note, locked), start in zip(notes, starts, strict=True)
     ]
     claims = drifted_claims(library, upstream, moves, lock)
     return Drift(upstream, target, found, claims, drifted_anchors(library, moves))
@@ -159,6 +163,22 @@ def new_sources(upstream: Upstream, target: OtherRevision) -> Sources:
 # --- anchors --------------------------------------------------------------------------
 
 
+def _without_start(
+    note: Annotation, locked: LockedAnchor, after: Sources
+) -> DriftedNote:
+    """Return where a note stands whose locked code is nowhere, by its anchor alone."""
+    reason = "no commit has the code that it was locked against"
+    try:
+        at = after.resolve(note.anchor)
+    except AnchorError as error:
+        reason = f"{error.reason}; {reason}"
+        return DriftedNote(note, "unsure", locked.span, None, 0.0, reason)
+    if note.anchor.counts or not is_same_code(at, locked, after):
+        return DriftedNote(note, "unsure", locked.span, at, 0.0, reason)
+    status: DriftStatus = "same" if at == locked.span else "moved"
+    return DriftedNote(note, status, locked.span, at, SURE, "its code is the same")
+
+
 def _judge(
     note: Annotation, locked: LockedAnchor, carried: Carried, moves: Moves
 ) -> DriftedNote:
@@ -171,7 +191,7 @@ def _judge(
     chance = carried.confidence
     if note.anchor.counts and carried.to != at:
         return _uncounted(note, locked, carried, moves, at)
-    if _is_same_code(at, locked, after):
+    if is_same_code(at, locked, after):
         status: DriftStatus = "same" if at == locked.span else "moved"
         sure = chance if carried.to == at else SURE
         return DriftedNote(
@@ -221,20 +241,23 @@ def _reanchored(
     chance = max(carried.confidence, SURE) if is_sure else carried.confidence
     if anchor is None and carried.to is None:
         status: DriftStatus = "gone" if carried.status == "gone" else "unsure"
-        return _row(note, status, locked, None, carried)
+        reason = f"{problem}; {carried.reason}"
+        found = dataclasses.replace(carried, reason=reason)
+        return _row(note, status, locked, None, found)
     try:
         if anchor is None and carried.to is not None:
             anchor = propose(carried.to, after.file(carried.to.path))
         assert anchor is not None  # one of the two was found
         to = after.resolve(anchor)
     except AnchorError as error:
-        reason = f"{problem}; no anchor names these lines: {error.reason}"
+        why = f"; no anchor names these lines: {error.reason}"
+        reason = problem if error.reason == problem else f"{problem}{why}"
         found = dataclasses.replace(carried, reason=reason)
         return _row(note, "unsure", locked, carried.to, found)
     found = dataclasses.replace(carried, confidence=chance)
     row = _row(note, "unsure", locked, to, found)
     names = moves.renames(locked.span, to)
-    if _is_same_code(to, locked, after):
+    if is_same_code(to, locked, after):
         was, now = note.anchor.symbol, anchor.symbol
         row = dataclasses.replace(row, status="moved")
         row = _renamed(row, {was: now}) if was and now and was != now else row
@@ -280,15 +303,6 @@ def _row(
     )  # fmt: skip
 
 
-def _is_same_code(span: Span, locked: LockedAnchor, after: Sources) -> bool:
-    from readerkit.anchors import fingerprint
-
-    try:
-        return fingerprint(span, after.file(span.path)).code == locked.fingerprint.code
-    except AnchorError:
-        return False
-
-
 def _overlap(one: Span, other: Span) -> bool:
     return one.first <= other.last and other.first <= one.last
 
@@ -307,23 +321,6 @@ def _with_texts(
 def _lines(data: bytes, span: Span) -> tuple[str, ...]:
     lines = FileText(data).lines[span.first - 1 : span.last]
     return tuple(line.decode("utf-8", "replace").rstrip() for line in lines)
-
-
-def side_by_side(row: DriftedNote) -> Iterator[tuple[str, str, str]]:
-    """Yield a mark, a line before and a line after, of a few around each change."""
-    old, new = row.texts
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    marks = {"replace": "~", "delete": "-", "insert": "+"}
-    count = 0
-    for group in matcher.get_grouped_opcodes(1):
-        for kind, a, b, c, d in group:
-            for n in range(max(b - a, d - c)):
-                if count >= MAX_LINES:
-                    return
-                count += 1
-                left = old[a + n] if a + n < b else ""
-                right = new[c + n] if c + n < d else ""
-                yield marks.get(kind, " "), left, right
 
 
 def _plain(span: Span | None) -> dict[str, Any] | None:

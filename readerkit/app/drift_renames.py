@@ -159,10 +159,8 @@ class Moves(Homes):
         if anchor.symbol:
             if home := self.definition(anchor.file, anchor.symbol):
                 homes.append(home)
-            if to and (
-                around := self.after.file(to.path).symbol_around(to.first, to.last)
-            ):
-                homes.append((to.path, around.name))
+            if to and (around := self._around(to)):
+                homes.append((to.path, around))
         elif to:
             homes.append((to.path, None))
         names = self.renames(old, to) if to else {}
@@ -173,14 +171,23 @@ class Moves(Homes):
             if names:
                 yield Anchor.parse(with_names(raw, names))
 
+    def _around(self, span: Span) -> str:
+        """Return the definition around lines; none of a file that is not read."""
+        try:
+            found = self.after.file(span.path).symbol_around(span.first, span.last)
+        except AnchorError:
+            return ""
+        return found.name if found else ""
+
     def _counted(self, anchor: Anchor, old: Span, to: Span) -> Anchor | None:
         """Return an anchor that picks a place by its number among its equals now."""
         if anchor.nth is None or anchor.stop is not None:
             return None
-        source = self.after.file(to.path)
         for each in self._rewritten(anchor, old, to):
+            if each.file != to.path:
+                continue
             try:
-                equals = equals_of(each, source) if each.file == to.path else []
+                equals = equals_of(each, self.after.file(to.path))
             except AnchorError:
                 continue
             if equals.count(to) == 1:

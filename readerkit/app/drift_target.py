@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from msgspec.structs import replace
 from readerkit.app.library import Library, note_progress
 from readerkit.app.revisions import CommitTree, open_tree
 from readerkit.content.resolved_notes import Sources
-from readerkit.errors import SourceError, WrongUseError
+from readerkit.errors import AnchorError, SourceError, WrongUseError
+from readerkit.model.anchor import Anchor, Span
 from readerkit.model.git_names import (
     NO_COMMIT,
     BlobId,
@@ -21,7 +23,7 @@ from readerkit.model.git_names import (
     parse_commit,
     parse_path,
 )
-from readerkit.upstreams import Lock, Upstream
+from readerkit.upstreams import Lock, LockedAnchor, Upstream
 from readerkit.upstreams.book_repository import head_of, top_of
 from readerkit.upstreams.source_protocol import MAX_MEMBER_BYTES
 
@@ -97,6 +99,33 @@ def _as_locked(top: Path, lock: Lock) -> Mapping[str, bytes]:
         held = git_commands.read_blobs(tree.repository, sorted(set(wanted.values())))
         files |= {path: held[blob] for path, blob in wanted.items() if blob in held}
     return files
+
+
+def locked_in(
+    before: Sources, anchor: Anchor, locked: LockedAnchor
+) -> LockedAnchor | None:
+    """Return where the locked code of an anchor is in the files it is followed from.
+
+    It may have been locked on a work tree that no commit ever had.
+    """
+    if is_same_code(locked.span, locked, before):
+        return locked
+    try:
+        span = before.resolve(anchor)
+    except AnchorError:
+        return None
+    is_there = is_same_code(span, locked, before)
+    return dataclasses.replace(locked, span=span) if is_there else None
+
+
+def is_same_code(span: Span, locked: LockedAnchor, side: Sources) -> bool:
+    """Tell whether lines of a revision have the code that was locked."""
+    from readerkit.anchors import fingerprint
+
+    try:
+        return fingerprint(span, side.file(span.path)).code == locked.fingerprint.code
+    except AnchorError:
+        return False
 
 
 def find_target(library: Library, upstream: Upstream, to: str | None) -> OtherRevision:

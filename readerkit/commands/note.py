@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import replace
@@ -200,7 +201,7 @@ def _in_repository(path: str, library: Library) -> str:
     living = [each for each in library.book.upstreams.values() if each.is_living]
     if any(path in library.sources(each).paths for each in living):
         return path
-    top, real = top_of(library.root), Path(path).resolve()
+    top, real = top_of(library.root), Path(os.path.realpath(path))  # of a loop, too
     if living and real.is_file() and real.is_relative_to(top):
         return real.relative_to(top).as_posix()
     return path

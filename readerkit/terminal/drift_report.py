@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
 import click
 
-from readerkit.app.drift import Drift, DriftedNote, said, side_by_side
+from readerkit.app.drift import Drift, DriftedNote, said
 from readerkit.app.drift_other_anchors import MovedAnchor
 from readerkit.render.terminal_safe import visible, visible_line
 from readerkit.terminal.folded import columns, tell
 from readerkit.wording.numbers import counted
 
+MAX_LINES = 40
+"""Lines of a text that are shown side by side."""
 _WIDTH = 56
 _LEAST = 30
 """Columns that a line of code needs to be known by; with fewer, one stands under the
@@ -56,7 +61,7 @@ def _print_note(row: DriftedNote) -> None:
     if row.status == "moved" and not row.anchor:
         return
     tell(f"    {visible_line(row.reason)}")
-    for mark, left, right in side_by_side(row):
+    for mark, left, right in _side_by_side(row):
         _print_beside(mark, visible(left), visible(right))
     if row.to_do:
         tell(f"    to do: {visible_line(row.to_do)}")
@@ -82,3 +87,20 @@ def _print_anchors(anchors: list[MovedAnchor]) -> None:
             tell(visible_line(f"unsure  {place}: {each.problem}"))
         else:
             tell(visible_line(f"moved   {place}: {said(each.anchor)}"))
+
+
+def _side_by_side(row: DriftedNote) -> Iterator[tuple[str, str, str]]:
+    """Yield a mark, a line before and a line after, of a few around each change."""
+    old, new = row.texts
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    marks = {"replace": "~", "delete": "-", "insert": "+"}
+    count = 0
+    for group in matcher.get_grouped_opcodes(1):
+        for kind, a, b, c, d in group:
+            for n in range(max(b - a, d - c)):
+                if count >= MAX_LINES:
+                    return
+                count += 1
+                left = old[a + n] if a + n < b else ""
+                right = new[c + n] if c + n < d else ""
+                yield marks.get(kind, " "), left, right

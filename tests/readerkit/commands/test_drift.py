@@ -17,7 +17,11 @@ from tests.helpers import (
     run_on_terminal,
     write_files,
 )
-from tests.readerkit.commands.test_living import Kept, kept  # noqa: F401  a fixture
+from tests.readerkit.commands.test_living import (
+    NOTE,
+    Kept,
+    kept,  # noqa: F401  a fixture
+)
 
 pytestmark = pytest.mark.sampled
 
@@ -254,6 +258,57 @@ def test_notes_on_a_work_tree_follow_a_refactoring(kept: Kept):  # noqa: F811
         "tries": "reviewed",
         "use": "reviewed",
     }
+
+
+def test_code_that_no_commit_has_is_not_taken_for_what_stands_there(kept: Kept):  # noqa: F811
+    text = kept.app.read_text()
+    kept.app.write_text("# 1\n# 2\n# 3\n# 4\n# 5\n# 6\n" + text)  # in no commit
+    assert kept("annotate", "--update-lock").code == 0
+    kept.app.write_text("# 0\n" + text.replace("def fetch_page", "def fetched"))
+    rows = json.loads(kept("drift", "app", "--json").out)["notes"]
+    found = {row["id"]: row for row in rows}
+    assert found["tries"]["to"] == {"path": "src/app.py", "first": 5, "last": 10}
+    assert found["tries"]["anchor"] == {"file": "src/app.py", "symbol": "fetched"}
+
+    kept.app.write_text("# 1\n# 2\n" + text.replace("if url:", "if url and tries:"))
+    assert kept("review", "tries").code == 0
+    kept.app.write_text(text.replace("def fetch_page", "def fetched"))
+    done = kept("drift", "app", "--json", "--apply")
+    assert done.code == 0, done.err
+    found = {row["id"]: row for row in json.loads(done.out)["notes"]}
+    assert found["tries"]["status"] == "unsure"
+    assert (
+        "no commit has the code that it was locked against"
+        in (found["tries"]["reason"])
+    )
+    assert json.loads(done.out)["left"] == ["tries"]
+    written = (kept.book / "annotations/app/notes.yaml").read_text()
+    assert "{file: src/app.py, symbol: fetch_page}" in written
+
+
+def test_a_file_that_is_gone_or_not_read_leaves_the_rest_to_be_followed(kept: Kept):  # noqa: F811
+    write_files(kept.root, {"src/more.py": "def more():\n    return 1\n"})
+    notes = kept.book / "annotations/app/notes.yaml"
+    new = NOTE[NOTE.index("- id: use") :].replace("id: use", "id: more")
+    new = new.replace("src/app.py, symbol: main", "src/more.py, symbol: more")
+    notes.write_text(NOTE + new)
+    git(kept.root, "add", "--all")
+    git(kept.root, "commit", "--quiet", "--message=more")
+    assert kept("annotate", "--update-lock").code == 0
+    assert kept("review", "more").code == 0
+    kept.app.write_text("import os\n" + kept.app.read_text())
+
+    (kept.root / "src/more.py").write_text("def more():\n    return 1\n#" * 90_000)
+    large = kept("drift", "app", "--all")
+    assert (large.code, large.err) == (0, "")
+    assert "3 anchors: 2 moved, 1 unsure" in large.out
+    assert large.out.count("expected at most 2,000,000") == 1
+
+    (kept.root / "src/more.py").unlink()
+    gone = kept("drift", "app")
+    assert (gone.code, gone.err) == (0, "")
+    assert "3 anchors: 2 moved, 1 gone" in gone.out
+    assert "app includes no file 'src/more.py'; " in gone.out
 
 
 def test_a_narrow_screen_breaks_no_word(reviewed):

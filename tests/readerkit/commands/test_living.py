@@ -246,6 +246,14 @@ def test_a_file_may_be_named_from_the_folder_it_is_in(kept, monkeypatch):
     assert "file: src/deep/app.py" in done.out
 
 
+def test_a_link_to_itself_is_no_file(kept, monkeypatch):
+    (kept.root / "loop.py").symlink_to("loop.py")
+    monkeypatch.chdir(kept.root)
+    done = kept("note", "loop.py:1", "--print")
+    assert done.code == 2
+    assert "no upstream of this book includes a file 'loop.py'" in done.err
+
+
 def test_a_book_without_references_is_asked_for_a_note(kept):
     """A citation wants one, so that its form could not be filled in."""
     assert "kind: note\n" in kept("note", "src/app.py:1-2", "--print").out
