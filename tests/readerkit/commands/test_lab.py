@@ -249,7 +249,8 @@ def test_a_result_of_two_ranks_is_a_part_of_the_curve(measure, tmp_path, capsys)
         if item["what"] == latency
     ]
     assert said.startswith(
-        "nothing on 4 ranks: readerkit lab 02 --run measures the whole curve; width 128"
+        f"nothing on 4 ranks: readerkit lab 02 --run --folder {folder} measures the "
+        "whole curve; width 128"
     )
     assert "x on 2" in said
 
