@@ -56,6 +56,7 @@ SAME = (
     "Language · Idioma",
     "the PyTorch contributors",  # whose licence names them so
     "Megatron-LM trainer",
+    "queries, keys, values",
     "BSD-3-Clause AND Apache-2.0",
 )
 
