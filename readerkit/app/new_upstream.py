@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -142,7 +143,11 @@ def from_package(
         ReaderkitError: no such package or release, or no file that is read.
     """
     from readerkit.upstreams.fetch import list_files
-    from readerkit.upstreams.installed_source import import_name, installed_version
+    from readerkit.upstreams.installed_source import (
+        import_name,
+        installed_version,
+        linked_folder,
+    )
     from readerkit.upstreams.package_source import newest_release
 
     match = _PACKAGE.fullmatch(subject)
@@ -153,6 +158,12 @@ def from_package(
         )
     project, version = match["name"], match["version"] or ""
     own = installed_version(project)
+    if not version and own and (folder := linked_folder(project)):
+        raise WrongUseError(
+            f"{subject}: got a package that is installed as a link to {folder}, where "
+            f"it is edited: expected that folder, readerkit init {shlex.quote(folder)}, "
+            f"or a release of the index, {subject}==RELEASE"
+        )
     installed = import_name(project) if own and version in ("", own) else ""
     try:
         wheel = None

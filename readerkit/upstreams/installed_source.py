@@ -6,10 +6,13 @@ The package is found and read, never imported.
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Collection
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from readerkit.errors import SourceError
 from readerkit.model.git_names import TreePath
@@ -80,6 +83,22 @@ def import_name(distribution: str) -> str:
         if file.name == "__init__.py" and len(file.parts) == 2
     }
     return next(iter(tops)) if len(tops) == 1 else ""
+
+
+def linked_folder(distribution: str) -> str:
+    """Return the folder that a distribution is a link to (``pip install -e``), or ''.
+
+    Source: PEP 610, which has installers write down where a package came from.
+    """
+    try:
+        written = metadata.distribution(distribution).read_text("direct_url.json")
+        known = json.loads(written or "{}")
+        is_link = known.get("dir_info", {}).get("editable", False)
+        address = urlsplit(known.get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError, AttributeError):
+        return ""
+    is_here = is_link and address.scheme == "file"
+    return url2pathname(address.path) if is_here else ""
 
 
 def _licence(distribution: str, upstream: Upstream) -> bytes | None:

@@ -297,6 +297,26 @@ def test_an_installed_package_is_pinned_at_its_release(
     assert f"click {upstream['package']['version']}" in shown.out
 
 
+def test_a_package_that_is_a_link_leads_to_its_folder(
+    tmp_path, repository, capsys, monkeypatch
+):
+    here = {"url": repository.as_uri(), "dir_info": {"editable": True}}
+    write_files(
+        tmp_path / "installed",
+        {
+            "linked-1.0.dist-info/METADATA": "Name: linked\nVersion: 1.0\n",
+            "linked-1.0.dist-info/RECORD": "linked.pth,,\n",
+            "linked-1.0.dist-info/direct_url.json": json.dumps(here),
+        },
+    )
+    monkeypatch.syspath_prepend(tmp_path / "installed")
+    done = run(capsys, "init", "linked", "--book", str(tmp_path / "b"))
+    assert (done.code, done.out) == (2, "")
+    assert f"a link to {repository}, where it is edited" in done.err
+    assert f"readerkit init {repository}, or a release" in done.err
+    assert not (tmp_path / "b").exists()
+
+
 def test_a_release_that_is_not_locked_is_refused(
     tmp_path, repository, monkeypatch, capsys
 ):
