@@ -159,10 +159,11 @@ def from_package(
     project, version = match["name"], match["version"] or ""
     own = installed_version(project)
     if not version and own and (folder := linked_folder(project)):
+        there = f"readerkit init {shlex.quote(folder)}"
         raise WrongUseError(
             f"{subject}: got a package that is installed as a link to {folder}, where "
-            f"it is edited: expected that folder, readerkit init {shlex.quote(folder)}, "
-            f"or a release of the index, {subject}==RELEASE"
+            f"it is edited: expected that folder, {there}, or a release of the index, "
+            f"{subject}==RELEASE"
         )
     installed = import_name(project) if own and version in ("", own) else ""
     try:
