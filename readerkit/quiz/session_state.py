@@ -182,7 +182,7 @@ class SessionState:
             return None
         left = datetime.fromisoformat(self.row.deadline) - self.clock()
         # A clock that is set back gives no time.
-        return min(max(0.0, left.total_seconds()), self.whole_time() or 0.0)
+        return max(0.0, min(left.total_seconds(), self.whole_time() or 0.0))
 
     def is_done(self, position: int) -> bool:
         """Tell whether a question has no try left, or needs none."""
