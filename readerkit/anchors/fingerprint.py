@@ -73,9 +73,12 @@ def _code_tokens(span: Span, source: SourceFile) -> list[bytes]:
     text of its own, and a statement that leaves its ``if`` has changed.
     """
     tokens: list[bytes] = []
+    layout = _Layout() if source.language.is_laid_out else None
     for step, node in _steps(source.root, span.first - 1, span.last - 1):
+        if layout is not None and not step:
+            tokens += layout.marks(node)
         if step:
-            if node.start_point[0] >= span.first:
+            if layout is None and node.start_point[0] >= span.first:
                 tokens.append(_OPEN if step > 0 else _CLOSE)
             continue
         row = node.start_point[0] + 1
@@ -89,6 +92,35 @@ def _code_tokens(span: Span, source: SourceFile) -> list[bytes]:
     while tokens and tokens[-1] == _CLOSE:
         tokens.pop()
     return tokens
+
+
+class _Layout:
+    """The indentation of a language in which it is syntax, as marks between tokens.
+
+    Inside of brackets it is none.
+    """
+
+    def __init__(self) -> None:
+        self._row, self._depth = -1, 0
+        self._columns: list[int] = []
+
+    def marks(self, token: Node) -> Iterator[bytes]:
+        """Yield a mark for each block that opens or ends before a token."""
+        row, column = token.start_point
+        is_first, self._row = row != self._row, token.end_point[0]
+        if is_first and not self._depth:
+            while len(self._columns) > 1 and column < self._columns[-1]:
+                self._columns.pop()
+                yield _CLOSE
+            if not self._columns:
+                self._columns.append(column)
+            elif column > self._columns[-1]:
+                self._columns.append(column)
+                yield _OPEN
+        text = token.text or b""
+        if len(text) == 1:
+            self._depth += (text in b"([{") - (text in b")]}")
+            self._depth = max(0, self._depth)
 
 
 def _tokens_by_line(

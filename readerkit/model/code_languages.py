@@ -15,6 +15,19 @@ from typing import Any
 from readerkit.model.pack_languages import PACK, PROGRAMS, TEXTS, rows
 
 COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+_LAID_OUT = {
+    *(
+        "Elm",
+        "F#",
+        "F# signatures",
+        "GDScript",
+        "Haskell",
+        "Nim",
+        "PureScript",
+        "Scala",
+    ),
+    *("Agda", "Firrtl", "YAML"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,11 @@ class Language:
     """Whether patterns are compared by syntax, and claims know what code does."""
     is_program: bool = True
     """Whether a new book on a repository takes such files in."""
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether indentation is syntax, and no node of the tree tells all of it."""
+        return self.title in _LAID_OUT
 
     @property
     def is_here(self) -> bool:

@@ -69,3 +69,24 @@ def test_no_text_of_the_source_is_kept() -> None:
     marks = of(BEFORE, 1, 8)
     words = {marks.code, marks.before, marks.after, marks.symbol, *marks.lines}
     assert all(set(word) <= set("0123456789abcdef") for word in words)
+
+
+LAID_OUT = [
+    ("yaml", "a.yaml", "a:\n  b: 1\n  c: 2\n", "a:\n  b: 1\nc: 2\n"),
+    ("haskell", "a.hs", "f = do\n  when x\n    a\n    b\n",
+     "f = do\n  when x\n    a\n  b\n"),
+    ("scala", "a.scala", "def f =\n  if x then\n    a()\n    b()\n",
+     "def f =\n  if x then\n    a()\n  b()\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("package", "path", "old", "new"), LAID_OUT)
+def test_indentation_counts_where_it_is_syntax(package, path, old, new) -> None:
+    pytest.importorskip(f"tree_sitter_{package}")
+
+    def code(text: str) -> str:
+        source = SourceFile(path, text.encode())
+        return fingerprint(Span(path, 1, len(text.splitlines())), source).code
+
+    assert code(old) != code(new)
+    assert code(old) == code(old.replace("  ", "    "))
