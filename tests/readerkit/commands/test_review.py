@@ -93,6 +93,25 @@ def test_edited_code_asks_for_a_new_review_and_moved_code_does_not(old, new, loc
     assert set(states(locked).values()) == {"reviewed"}
 
 
+def test_one_of_equal_places_that_may_be_another_asks_for_a_review(locked):
+    again = "\n\ndef again(a, b):\n    go(1)\n    if a:\n        go(1)\n    end(b)\n"
+    path = locked.book.path("sample/linear.yaml")
+    at = "{file: lib/linear.py, symbol: again, code: go(1), nth: 2}"
+    other = OTHER.replace("{file: lib/linear.py, symbol: Linear}", at)
+    path.write_text(path.read_text() + other)
+    repin(locked, SAMPLE + again)
+    assert locked.run("review", "other").code == 0
+    repin(locked, "# a new first line\n" + SAMPLE + again)
+    assert states(locked)["other"] == "reviewed"
+    repin(
+        locked,
+        SAMPLE + again.replace("    go(1)\n    if", "    go(1)\n    go(1)\n    if"),
+    )
+    assert states(locked)["other"] == "unreviewed"
+    assert locked.run("review", "other").code == 0
+    assert states(locked)["other"] == "reviewed"
+
+
 def test_a_statement_that_leaves_its_branch_asks_for_a_review(locked):
     inside = SAMPLE.replace(
         "(batch)\n", "(batch)\n    if loss:\n        loss.log()\n    "
