@@ -103,6 +103,17 @@ def check_readable(text: str, source: SourceFile) -> None:
         )
 
 
+def check_whole(symbol: str, source: SourceFile) -> None:
+    """Refuse a definition that may not end where code that does not parse ends it.
+
+    Raises:
+        AnchorError: the line that does not parse.
+    """
+    if source.root.has_error:
+        for each in symbols_of(symbol, source):
+            source.check_parsed(each.first, each.last)
+
+
 def first_code(text: str, source: SourceFile, symbol: str | None = None) -> list[Found]:
     """Return every place of a pattern, of which there must be one.
 

@@ -9,6 +9,7 @@ from typing import Any
 from readerkit.anchors.code_search import (
     Found,
     check_readable,
+    check_whole,
     find_code,
     find_names,
     find_uses,
@@ -150,6 +151,7 @@ def hold_absent(check: AbsentCheck, ground: Ground) -> Proof:
         if check.symbol and check.symbol not in source.symbols:
             continue
         defines = True
+        before = len(found)
         if check.code is not None:
             places = find_code(check.code, source, check.symbol)
             if not places:
@@ -159,6 +161,8 @@ def hold_absent(check: AbsentCheck, ground: Ground) -> Proof:
             find = find_names if check.name else find_words
             nodes = find(str(check.name or check.text), source, check.symbol)
             found += [found_at(node, source) for node in nodes]
+        if check.symbol and len(found) == before:
+            check_whole(check.symbol, source)
     if check.symbol and not defines:
         raise AnchorError(f"no file of {', '.join(check.places)} has {check.symbol}")
     if found:

@@ -193,6 +193,38 @@ def test_of_code_that_does_not_parse_nothing_is_absent():
     assert state(broken, absent(code="bar(...)")) == "holds"
 
 
+TORN = """\
+int f(int a) {
+    if (a)
+        return 1;
+    BEGIN_THREADS
+    a = g(a);
+    END_THREADS
+    if ((a == 0) || (a == 1)) {
+        h("no");
+        goto error;
+    }
+    while ((a = k(a))) {
+        if (a == 0) {
+            goto error;
+        }
+    }
+    last(a);
+    return a;
+error:
+    return 0;
+}
+"""
+
+
+def test_of_a_definition_that_is_cut_by_what_does_not_parse_nothing_is_absent():
+    check = absent("lib/a.c", name="last", symbol="f")
+    assert state(TORN, check, "lib/a.c") != "holds"
+    whole = TORN.replace("    BEGIN_THREADS\n", "").replace("    END_THREADS\n", "")
+    assert state(whole, check, "lib/a.c") == "false"
+    assert state(whole, absent("lib/a.c", name="x", symbol="f"), "lib/a.c") == "holds"
+
+
 def guard(condition: str) -> dict:
     return {"guard": {"file": "lib/a.py", "code": "f()", "under": condition}}
 
