@@ -42,6 +42,10 @@ _DEFINED_BY = {
 }
 _CASES = {"case_pattern", "class_pattern", "keyword_pattern", "union_pattern"}
 _STRINGS = re.compile(r"string(?!_scalar)|char|heredoc|quoted|regex")
+# The grammar takes the star of ``[*f()]`` for a part of ``f``.
+_AROUND = {"parenthesized_expression", "list_splat"}
+_OF_THEIR_OWN = {"type", "case_pattern", "list_splat"}
+"""Where the grammar has other nodes for the same code than in expressions."""
 _TUPLES = {"pattern_list", "tuple_pattern", "list_pattern", "as_pattern_target"}
 
 
@@ -88,19 +92,42 @@ def find_code(text: str, source: SourceFile, symbol: str | None = None) -> list[
 
 
 def check_readable(text: str, source: SourceFile) -> None:
-    """Refuse a file of Python that may hold a pattern where it does not parse.
+    """Refuse a file of Python that may hold a pattern where that cannot be told.
 
     Code of other languages is compared by tokens, which broken code has too.
 
     Raises:
-        AnchorError: the first line that does not parse.
+        AnchorError: the first line that does not parse, or has other nodes.
     """
+    if not source.language.is_python:
+        return
     line = source.first_broken_line
-    if line and source.language.is_python and source.may_hold(text):
+    for match in _spelled(text).finditer(source.data):
+        node = source.root.descendant_for_byte_range(match.start(), match.start() + 1)
+        while node is not None and not node.type.endswith("statement"):
+            if node.type in _OF_THEIR_OWN:
+                raise AnchorError(
+                    f"{source.path}:{node.start_point[0] + 1}: {shorten(text)!r} is "
+                    "spelled in a type, a case or behind a star, where no pattern "
+                    "is looked for: expected 'name' or 'text' instead of 'code'"
+                )
+            node = None if node.type in COMMENTS else node.parent
+    if line and source.may_hold(text):
         raise AnchorError(
             f"{source.path}:{line}: got code that does not parse, in which "
             f"{shorten(text)!r} may stand: expected valid Python"
         )
+
+
+def _spelled(text: str) -> re.Pattern[bytes]:
+    """Return what finds a pattern by its letters alone, whatever they mean."""
+    pieces = [
+        rb"\s*".join(
+            re.escape(each.encode()) for each in re.findall(r"\w+|[^\w\s]", part)
+        )
+        for part in text.strip(". ").split("...")
+    ]
+    return re.compile(rb"(?<![\w.])" + rb"[^\n]*?".join(pieces))
 
 
 def check_whole(symbol: str, source: SourceFile) -> None:
@@ -264,9 +291,7 @@ def only_python(source: SourceFile, what: str) -> None:
 
 
 def _use(node: Node, above: Node | None) -> UseKind:
-    while above is not None and (
-        above.type in _TUPLES or above.type == "parenthesized_expression"
-    ):
+    while above is not None and (above.type in _TUPLES or above.type in _AROUND):
         node, above = above, above.parent
     if above is None:
         return "read"

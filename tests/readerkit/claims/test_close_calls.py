@@ -111,6 +111,8 @@ def test_what_is_another_value_is_not_the_default(code, of, value, verdict):
         ),
         ("from m import f as f\nf()\n", "f", "call", 1),
         ("(f)()\n", "f", "call", 1),
+        ("x = [*f()]\n", "f", "call", 1),
+        ("x = [*f]\n", "f", "read", 1),
         ("*x, y = z\n", "x", "set", 1),
         ("f(*x)\n", "x", "set", 0),
         ("def f(*x): pass\n", "x", "set", 0),
@@ -191,6 +193,21 @@ def test_of_code_that_does_not_parse_nothing_is_absent():
     broken = "print 'a'\nfoo(:\n"
     assert state(broken, absent(code="foo(...)")) == "lost"
     assert state(broken, absent(code="bar(...)")) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("code", "pattern"),
+    [
+        ("x: foo[int] = 1\n", "foo[int]"),
+        ("def f(a: foo[int]): pass\n", "foo[...]"),
+        ("match x:\n  case foo(1): pass\n", "foo(...)"),
+        ("x = [*foo(1)]\n", "foo(...)"),
+    ],
+)
+def test_what_a_pattern_cannot_tell_is_not_absent(code, pattern):
+    assert state(code, absent(code=pattern)) == "lost"
+    assert state(code, absent(code=pattern.replace("foo", "bar"))) == "holds"
+    assert state(f"# {pattern}\nx = 1\n", absent(code=pattern)) == "holds"
 
 
 TORN = """\
