@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import tree_sitter
 
-from readerkit.anchors.node_kinds import marks_by_names, tags_by_names
+from readerkit.anchors.node_kinds import marks_by_names, strings_by_names, tags_by_names
 from readerkit.errors import AnchorError, GrammarError
 from readerkit.model.code_languages import (
     COMMENTS,
@@ -147,6 +147,12 @@ def comments_query(language: Language) -> tree_sitter.Query:
     known = grammar(language)
     kinds = [kind for kind in sorted(COMMENTS) if known.id_for_node_kind(kind, True)]
     return query(language, "\n".join(f"({kind}) @comment" for kind in kinds))
+
+
+@cache
+def strings_query(language: Language) -> tree_sitter.Query:
+    """Return the query for what code says in strings and characters."""
+    return query(language, strings_by_names(grammar(language)))
 
 
 def _query_text(package: str, name: str) -> str:

@@ -16,6 +16,8 @@ _MARKS = (
         re.compile(r"^(boolean|bool|true|false|null|nil)(_literal)?$"),
     ),
 )
+_TEXT = re.compile(r"string(?!_scalar)|char|regex|rune|heredoc|quoted|escape")
+_INNER = re.compile(r"content|fragment|escape|character$|pattern$|body")
 _KEYWORD = re.compile(r"[A-Za-z_]{2,}")
 _END = r"\w*(definition|declaration|item|statement|signature|def|decl)$"
 _DEFINES = {
@@ -46,6 +48,19 @@ def tags_by_names(grammar: tree_sitter.Language) -> str:
         for name in names
     )
     return "\n".join(each for each in patterns if _is_possible(grammar, each))
+
+
+def strings_by_names(grammar: tree_sitter.Language) -> str:
+    """Return a query for strings and characters, each with its quotes or without."""
+    named = [kind for kind, is_named in _kinds(grammar) if is_named]
+    kinds = [kind for kind in named if _TEXT.search(kind)]
+    patterns = (f"({kind}) @string" for kind in kinds)
+    return "\n".join(each for each in patterns if _is_possible(grammar, each))
+
+
+def is_without_quotes(kind: str) -> bool:
+    """Tell whether a node of a string is what stands between its quotes."""
+    return bool(_INNER.search(kind))
 
 
 def _marks(grammar: tree_sitter.Language) -> Iterator[str]:

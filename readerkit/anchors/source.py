@@ -10,7 +10,12 @@ from itertools import accumulate
 
 import tree_sitter
 
-from readerkit.anchors.grammars import comments_query, grammar, language_at
+from readerkit.anchors.grammars import (
+    comments_query,
+    grammar,
+    language_at,
+    strings_query,
+)
 from readerkit.anchors.pattern import PatternMatch, compile_pattern
 from readerkit.anchors.symbols import Symbol, collect_symbols
 from readerkit.anchors.tags import tagged_symbols
@@ -104,7 +109,10 @@ class SourceFile:
     def tokens(self) -> Tokens:
         """Its tokens, which patterns of other languages than Python are made of."""
         found = tree_sitter.QueryCursor(comments_query(self.language))
-        return Tokens(self.data, found.captures(self.root).get("comment", ()))
+        comments = found.captures(self.root).get("comment", ())
+        strings = tree_sitter.QueryCursor(strings_query(self.language))
+        texts = strings.captures(self.root).get("string", ())
+        return Tokens(self.data, comments, texts)
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -11,6 +11,7 @@ of syntax that begins where the pattern does.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from functools import cached_property, lru_cache
 
 from tree_sitter import Node
 
+from readerkit.anchors.node_kinds import is_without_quotes
 from readerkit.errors import AnchorError
 from readerkit.model.code_languages import COMMENTS
 
@@ -41,7 +43,9 @@ class TokenMatch:
 class Tokens:
     """The tokens of a file, comments left out, and which brackets belong together."""
 
-    def __init__(self, data: bytes, comments: Iterable[Node]) -> None:
+    def __init__(
+        self, data: bytes, comments: Iterable[Node], strings: Iterable[Node] = ()
+    ) -> None:
         texts: list[bytes] = []
         starts: list[int] = []
         at = 0
@@ -56,6 +60,15 @@ class Tokens:
                 starts.append(match.start())
             at = max(at, end)
         self.texts, self.starts = texts, starts
+        self.said = {index for node in strings for index in self._said(node)}
+        """Those that only a string says, without its first quote."""
+
+    def _said(self, node: Node) -> Iterator[int]:
+        if node.named_child_count:
+            return  # its parts say it, and what is between them is code
+        begin = node.start_byte + (not is_without_quotes(node.type))
+        first = bisect_left(self.starts, begin)
+        yield from range(first, bisect_left(self.starts, node.end_byte))
 
     def places(self, text: bytes) -> Iterator[int]:
         """Yield every index at which a token stands."""
@@ -70,6 +83,8 @@ class Tokens:
         """Each opening bracket to the one that closes it."""
         found, stack = {}, list[int]()
         for index, text in enumerate(self.texts):
+            if index in self.said:
+                continue
             if text in _OPEN:
                 stack.append(index)
             elif text in _CLOSE and stack and _OPEN[self.texts[stack[-1]]] == text:
@@ -132,7 +147,7 @@ class TokenPattern:
         found: list[TokenMatch] = []
         search = _Search(self, tokens)
         for index in tokens.places(self.parts[0]):
-            if not start <= tokens.starts[index] < end:
+            if not start <= tokens.starts[index] < end or index in tokens.said:
                 continue
             last = search.match(index)
             if last is None:
@@ -180,13 +195,20 @@ class _Search:
         while True:
             self._steps += 1
             found = self.match(index, part + 1)
-            if found is not None or index >= len(texts):
+            if found is not None and self._is_code(index, part + 1):
                 return found
+            if index >= len(texts):
+                return None
             text = texts[index]
             is_end = text == b";" and not self._depths[part]
-            if text in _CLOSE or is_end:
+            if (text in _CLOSE or is_end) and index not in self._tokens.said:
                 return None
             index = self._tokens.closing.get(index, index) + 1
+
+    def _is_code(self, index: int, part: int) -> bool:
+        """Tell whether a gap ends at code: a bracket of a string ends none."""
+        is_bracket = self._pattern.parts[part] in _CLOSE
+        return not (is_bracket and index in self._tokens.said)
 
 
 def _rest(root: Node, source: bytes, begin: int, tokens: Tokens, last: int) -> int:
@@ -203,7 +225,8 @@ def _rest(root: Node, source: bytes, begin: int, tokens: Tokens, last: int) -> i
     index = last + 1
     while index < len(tokens.texts):
         gap = source[tokens.end(index - 1) : tokens.starts[index]]
-        if b"\n" in gap or tokens.texts[index] in _CLOSE:
+        is_closed = tokens.texts[index] in _CLOSE and index not in tokens.said
+        if b"\n" in gap or is_closed:
             break
         index = tokens.closing.get(index, index) + 1
     return tokens.end(index - 1)
