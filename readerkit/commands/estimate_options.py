@@ -153,7 +153,7 @@ layout_options = OptionGroup(
     *size_options(LAYOUT),
     count("global-batch", "Instead of --microbatches."),
     count("gpus", "What dp × tp × pp × cp must come to."),
-    option(ZeroStages(), "zero", "0 (ddp), 1, 2 or 3 (fsdp).", "1"),
+    option(ZeroStages(), "zero", "0 (ddp), 1 (default), 2 or 3 (fsdp).", "1"),
     click.option(
         "--sequence-parallel/--no-sequence-parallel",
         default=True,

@@ -90,7 +90,7 @@ def export(
     Example:
         readerkit export megatron --codetour ../Megatron-LM/.tours
         readerkit export --webannotation notes.jsonld --concept all-gather
-        readerkit export torch --markdown fsdp2.md --topic fsdp2
+        readerkit export pytorch --markdown fsdp2.md --topic fsdp2
         readerkit export --codetour ../pytorch/.tours --tour fsdp2-step
         readerkit export --sarif notes.sarif
     """

@@ -230,6 +230,23 @@ def test_every_command_stands_in_the_readme(name):
     assert re.search(rf"\breaderkit {name}\b", README)
 
 
+def speaks_spanish(command: click.Command) -> bool:
+    if isinstance(command, click.Group):
+        names = command.list_commands(CONTEXT)
+        return any(speaks_spanish(command.get_command(CONTEXT, n)) for n in names)
+    options = {option for each in command.params for option in each.opts}
+    return "--lang" in options | {*getattr(command, "forwards", ())}
+
+
+def test_readme_says_which_commands_speak_spanish():
+    said = re.search(r"`--lang es` goes with (.+?):", README, re.DOTALL)
+    spanish = {n for n in COMMANDS if speaks_spanish(cli.get_command(CONTEXT, n))}
+    assert {*re.findall(r"`(\w+)`", said[1])} == spanish
+
+
+READING = ("annotate", "start", "path", "note", "fetch", "estimate", "export")
+
+
 def examples(text: str) -> list[str]:
     """Return the commands of a help text or of the README that only read."""
     text = text.replace("\\\n", " ")  # a command that goes on in the next line
@@ -238,8 +255,9 @@ def examples(text: str) -> list[str]:
     return [
         command + (" --print" if command.startswith("note ") else "")
         for command in commands
-        if command.split()[0] in ("annotate", "start", "note", "fetch", "estimate")
+        if command.split()[0] in READING
         and "~" not in command
+        and "../" not in command
         and not command.startswith("estimate lint")  # what it finds is exit 1
         and command != "fetch"  # all of them: more than the tests have brought
     ]
