@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 NEXT_STOP = "tp-dgrad-overlap"
 # Lines of it and of the code share the first screen of a terminal of 80 by 24.
 _INTRODUCTION = (
-    "Every tensor-parallel pair of layers in Megatron-LM ends in the lines below, the "
-    "real ones, at a pinned commit, checked byte for byte. Each rank holds a slice of "
-    "the weight's input dimension, so its product is only a part of the sum."
+    "In Megatron-LM's own layers a tensor-parallel pair ends in the lines below, the "
+    "real ones, at a pinned commit, checked byte for byte (by default its trainer "
+    "takes Transformer Engine's). Each rank holds a slice of the weight's input "
+    "dimension, so its product is only a part of the sum."
 )
 _QUESTION = "Which collective closes the layer? Decide before you read the note."
 _INTRODUCTION_COLUMNS = 80
