@@ -124,7 +124,7 @@ class LedgerTakenError(BudgetError, TakenError):
 
 
 class JobError(BudgetError, WrongUseError):
-    """A job that is none: a size, a price or a word of its command is wrong."""
+    """A job that is none: its number, a size, a price or a word of it is wrong."""
 
 
 class AnchorError(ReaderkitError):

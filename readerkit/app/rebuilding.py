@@ -81,7 +81,7 @@ def find_exercise(known: Sequence[Exercise], mini: str, name: str) -> Exercise:
         raise WrongUseError(
             f"no section of {mini} is to be rebuilt: expected one of {minis}"
         )
-    return of_mini[choose(f"exercise of {mini}", name, of_mini)]
+    return of_mini[choose(f"section of {mini}", name, of_mini)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from readerkit.budget.money import Job, show_usd
 from readerkit.budget.running_entries import check_ended
 from readerkit.budget.spending_ceiling import Ceilings, Reservation, Room, check_room
-from readerkit.errors import BudgetError, LedgerTakenError
+from readerkit.errors import BudgetError, JobError, LedgerTakenError
 from readerkit.system.private_files import make_database, tighten
 from readerkit.wording.next_command import typed
 
@@ -302,7 +302,7 @@ class Ledger:
                 "SELECT actual_cents, note FROM entries WHERE id = ?", (entry,)
             ).fetchone()
             if row is None:
-                raise BudgetError(
+                raise JobError(
                     f"entry {entry}: got none of this number, expected a reservation "
                     f"to settle; {typed('budget', 'ledger')} lists them"
                 )

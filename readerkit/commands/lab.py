@@ -80,6 +80,8 @@ def lab(
         )
     if options and action != "run":
         raise click.UsageError(f"unexpected argument: {options[0]}")
+    if action and number is None:
+        raise click.UsageError(f"--{action} is for one lab: name its NUMBER")
     if as_json and number is not None and action != "check":
         raise click.UsageError("--json lists or checks: add --check")
     if number is None:

@@ -150,7 +150,7 @@ def test_time_is_over_and_what_was_open_is_settled(capsys, prices, ledger):
     assert done.code == 0
     assert "corrected from $0.01; ended at its time limit" in done.out
     done = run(capsys, "budget", "ledger", "--settle", "2", "--cost", "0.10")
-    assert done.code == 1
+    assert done.code == 2
     assert "entry 2: got none of this number" in done.err
 
 

@@ -95,6 +95,13 @@ def test_json_is_all_that_is_printed_or_is_refused(capsys):
         assert "--json lists or checks: add --check" in refused.err
 
 
+@pytest.mark.parametrize("action", ["--check", "--run", "--task", "--solution"])
+def test_what_is_of_one_lab_is_refused_without_its_number(action, capsys):
+    done = run(capsys, "lab", action)
+    assert (done.code, done.out) == (2, "")
+    assert f"{action} is for one lab: name its NUMBER" in done.err
+
+
 def test_guesses_stand_beside_what_was_measured(measure):
     [result] = measure("01").glob("*.json")
     found = predictions(read_result(DdpResult, "01", result), [100, None, 2])

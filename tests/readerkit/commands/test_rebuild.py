@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_graded_is_one_line(tmp_path, text, status, says):
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        (["ddp", "nothing"], 2, "unknown exercise of ddp"),
+        (["ddp", "nothing"], 2, "unknown section of ddp"),
         (["nonsense"], 2, "nonsense"),
         (["ddp", "--check"], 2, "Missing argument 'NAME'"),
         (["ddp", "mean", "--hint", "--check"], 2, "at a time"),
