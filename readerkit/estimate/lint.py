@@ -15,6 +15,7 @@ from readerkit.estimate.findings import Finding, Setting
 from readerkit.estimate.fit import check_fit, misfits
 from readerkit.estimate.layout import Layout
 from readerkit.estimate.memory_timeline import first_failure
+from readerkit.estimate.schedules import CHUNKED
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import StepTime
 from readerkit.model.language import Told
@@ -226,6 +227,8 @@ def _bubble(setting: Setting) -> Iterator[Finding]:
     shorter = 3 if pipeline.splits_backward else pipeline.virtual_stages
     most = MAX_BUBBLE / (1 - MAX_BUBBLE)  # of ideal time
     enough = max(p, ceil(round((p - 1) / (shorter * most), 9)))
+    if layout.schedule in CHUNKED:
+        enough = -(-enough // p) * p  # it takes them in groups
     yield Finding(
         "few-microbatches",
         Told(

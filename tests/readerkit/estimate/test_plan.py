@@ -381,6 +381,14 @@ def test_sixteen_stages_and_four_microbatches():
     assert "few-microbatches" not in findings(tp=8, pp=16, microbatches=60)
 
 
+def test_microbatches_that_are_proposed_come_in_groups_where_a_schedule_has_them():
+    # 14 would be few enough: (p - 1) / (v m) = 7 / 28; but no multiple of 8.
+    given = {"tp": 8, "pp": 8, "virtual_stages": 2, "schedule": "interleaved"}
+    few = findings(**given, microbatches=8)["few-microbatches"]
+    assert few.instead.startswith("16 microbatches for 20%")
+    assert "few-microbatches" not in findings(**given, microbatches=16)
+
+
 def test_groups_that_do_not_divide_a_node_are_counted():
     found = findings("gpt2", tp=3, dp=8, sequence=3072)
     # Of ranks 0-2, 3-5, 6-8, ... each third group reaches over a multiple of 8.
