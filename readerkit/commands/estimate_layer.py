@@ -38,10 +38,13 @@ def buckets(as_json: bool, brief: bool, **given: Any) -> None:
     \b
     Example:
         readerkit estimate buckets --model llama-2-7b --dp 64
+        readerkit estimate buckets --model llama-2-70b --tp 8 --pp 4 --virtual-stages 5
     """
     from readerkit.estimate.buckets import estimate_buckets
 
-    refuse_others("buckets", model_options.names | _AXES | {"zero"})
+    of_layout = _AXES | {"zero", "virtual_stages"}
+    refuse_others("buckets", model_options.names | of_layout)
+    given["microbatches"] = given["pp"]  # as many as chunks need, and no bucket asks
     shape, convention = need_shape(given), given.pop("precision")
     show(
         [

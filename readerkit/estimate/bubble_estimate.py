@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from readerkit.estimate.bubble import Pipeline
 from readerkit.estimate.item import Estimate, Worksheet
-from readerkit.estimate.schedules import SOURCES
+from readerkit.estimate.schedules import SOURCES, STAGGERED, UNSYNCHRONIZED
 from readerkit.model.language import Told
 
 
@@ -30,4 +30,6 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
         stages = sheet.given("k", pipeline.stages_of_rank, means)
         row = f"parameters of a rank [times] = stages | {source} | of a stage's"
         sheet.write(row, stages=stages)
+    if pipeline.schedule in STAGGERED and p > 1:
+        sheet.notes.append(UNSYNCHRONIZED)
     return sheet.estimate()

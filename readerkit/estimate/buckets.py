@@ -6,8 +6,9 @@ from readerkit.estimate.defaults import PRECISION
 from readerkit.estimate.fit import check_fit
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
-from readerkit.estimate.memory import ON_GPU, rank_weights
+from readerkit.estimate.memory import ON_GPU, first_chunk_weights, rank_weights
 from readerkit.estimate.memory_estimates import add_parameters
+from readerkit.estimate.rank_layers import first_chunks
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.states import precision
 
@@ -45,9 +46,19 @@ def estimate_buckets(
     message = "a ring's message" + "; of dense parameters" * bool(expert)
     full = "closed once it is full: its last parameter makes it larger; what is left"
     full += " in the end is a smaller one"
-    buffers = ("dense parameters", "experts' parameters") if expert else (ON_GPU,)
-    counts = [f"ceil({each} / Megatron's bucket)" for each in buffers]
+    buffers: tuple[str, ...] = (ON_GPU,)
+    if expert:
+        buffers = "dense parameters", "experts' parameters"
     where = "at most, on the first pipeline rank; all in one on the others"
+    later = 0
+    if layout.virtual_stages > 1:
+        buffers = _first_chunk(sheet, one, cut)
+        chunks = first_chunks(shape, layout)[1:]
+        later = sum(1 + (experts > 0) for _, experts in chunks)
+        sheet.given("k", later, "buffers of later chunks, each in one")
+        where += ", and in each later chunk"
+    counts = [f"ceil({each} / Megatron's bucket)" for each in buffers]
+    counts += ["k"] * (later > 0)
     if expert:
         where += "; experts in buckets of their own"
     if shape.tied_embeddings and not all(layout.ends(0)) and layout.zero:
@@ -70,3 +81,15 @@ def estimate_buckets(
         """
     )
     return sheet.estimate()
+
+
+def _first_chunk(sheet: Worksheet, shape: Shape, layout: Layout) -> tuple[str, ...]:
+    """Write down the parameters of the one chunk whose gradients are in buckets."""
+    dense, expert = first_chunk_weights(shape, layout)
+    names: tuple[str, ...] = ("first chunk's parameters",)
+    if expert:
+        names = "first chunk's dense parameters", "first chunk's experts"
+    for name, params in zip(names, (dense, expert), strict=False):
+        row = f"{name} [parameters] = params | {TRAINER}"
+        sheet.write(f"{row} | the only chunk that is cut into buckets", params=params)
+    return names

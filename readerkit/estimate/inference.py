@@ -164,11 +164,19 @@ def _cache(sheet: Worksheet, cut: Layout, tokens: int, batch: int, page: int) ->
 def _verdict(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
     add_room(sheet, gpu_bytes, reserve)
     left, usable = float(sheet["left"]), float(sheet["usable"])
+    each = "(usable - weights) / KV cache per token"
+    of = "of all sequences on this GPU together"
+    if sheet.names.get("L_g"):
+        # Once windows are full, global layers alone take more.
+        each = f"""max({each}, ((usable - weights) / of a layer
+            - L_l × W × sequences) / L_g)"""
+        of = "of as many sequences on this GPU together, equally long"
+    elif "L_g" in sheet.names:
+        of = "in the windows of all sequences on this GPU together"
     sheet.write(
         f"""
-        tokens that fit beside the weights [tokens]
-            = max(0, floor((usable - weights) / KV cache per token))
-            | {SOURCE} | of all sequences on this GPU together
+        tokens that fit beside the weights [tokens] = max(0, floor({each}))
+            | {SOURCE} | {of}
         """
     )
     fits = "fits" if left >= 0 else "does not fit"

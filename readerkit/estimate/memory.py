@@ -19,8 +19,12 @@ from readerkit.estimate.parameters import (
     layer_parameters,
 )
 from readerkit.estimate.quantity import Number, divide, named
-from readerkit.estimate.rank_layers import layers_of_rank, telling_ranks
-from readerkit.estimate.shape import Shape, cache_plain
+from readerkit.estimate.rank_layers import (
+    first_chunks,
+    layers_of_rank,
+    telling_ranks,
+)
+from readerkit.estimate.shape import NamedShape, Shape, cache_plain
 from readerkit.estimate.states import OFFLOAD, Precision
 
 ON_GPU = "parameters on the GPU"
@@ -32,6 +36,20 @@ def rank_weights(shape: Shape, layout: Layout, rank: int) -> tuple[Number, Numbe
     """Return the parameters on one rank of a pipeline stage: dense, and of experts."""
     layers = layers_of_rank(shape, layout, rank)
     held = _stage_weights(shape, layers, layout.ends(rank), layout.tp)
+    return (
+        divide(held.split, layout.tp) + held.whole,
+        divide(held.expert, layout.expert_ranks),
+    )
+
+
+def first_chunk_weights(shape: Shape, layout: Layout) -> tuple[Number, Number]:
+    """Return the parameters of the first rank's first chunk: dense, and of experts."""
+    plain = shape.plain() if isinstance(shape, NamedShape) else shape
+    dense, moe = first_chunks(plain, layout)[0]
+    if isinstance(shape, NamedShape):
+        dense = shape.call("n_1", dense, "dense layers of the first chunk")
+        moe = shape.call("n_1e", moe, "expert layers of the first chunk")
+    held = _stage_weights(shape, (dense, moe), (True, False), layout.tp)
     return (
         divide(held.split, layout.tp) + held.whole,
         divide(held.expert, layout.expert_ranks),

@@ -20,6 +20,20 @@ def layers_of_rank(shape: Shape, layout: Layout, rank: int) -> tuple[int, int]:
     )
 
 
+def first_chunks(shape: Shape, layout: Layout) -> list[tuple[int, int]]:
+    """Return how many dense and expert layers each chunk of the first rank has."""
+    p, v, first, last = (int(size) for size in _stages(layout))
+    counts = stage_layers(shape.layers, p, v, first, last)
+    found, layer = [], 0
+    for chunk in range(v):
+        # One fewer is one fewer in the model's first chunk.
+        size = -(-counts[0] // v) - (chunk == 0 and counts[0] % v > 0)
+        experts = sum(map(shape.has_experts, range(layer, layer + size)))
+        found.append((size - experts, experts))
+        layer += size + sum(-(-count // v) for count in counts[1:])
+    return found
+
+
 def busiest_rank(shape: Shape, layout: Layout) -> int:
     """Return the pipeline rank that a step waits for: of most layers, then experts."""
 

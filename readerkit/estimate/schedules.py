@@ -16,5 +16,13 @@ SOURCES = {
 """Every schedule; those that ``mini_impls`` lacks are run by ``zero_bubble``."""
 CHUNKED = ("interleaved", "zb-interleaved")
 """Those whose ranks have any number of chunks."""
+STAGGERED = ("zb-h2", "zb-v")
+"""Those that let a rank begin its next step while others still end this one."""
+UNSYNCHRONIZED = (
+    "ranks begin and end one after another, which is no idle time here: where the "
+    "optimizer waits for all of them, as for a norm of all gradients, the step is as "
+    "much longer (Qi et al. 2401.10241, section 4)"
+)
+"""What is to be known of their steps."""
 STAGES_OF_RANK = {"dualpipe": 2}
 """Where a rank has several of which a microbatch meets one: one of each direction."""

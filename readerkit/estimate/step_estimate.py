@@ -12,6 +12,7 @@ from readerkit.estimate.flops import (
 )
 from readerkit.estimate.item import Estimate, Worksheet
 from readerkit.estimate.layout import Layout
+from readerkit.estimate.schedules import STAGGERED, UNSYNCHRONIZED
 from readerkit.estimate.setup import Setup
 from readerkit.estimate.step_time import (
     BLOCKING,
@@ -70,6 +71,8 @@ def estimate_step(setup: Setup, layout: Layout) -> Estimate:
     _memory(sheet, setup, layout)
     if more := _nodes(setup, layout):
         sheet.notes.append(more)
+    if layout.schedule in STAGGERED:
+        sheet.notes.append(UNSYNCHRONIZED)
     if layout.offload != "none":
         sheet.notes.append("what the CPU computes for the update comes on top")
     return sheet.estimate()

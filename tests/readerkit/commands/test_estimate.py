@@ -124,6 +124,8 @@ MORE = [
         for kind in ("none", "states-cpu", "states-nvme", "optimizer-nvme")
     ),
     "readerkit estimate bubble -p 4 -m 8 --schedule zb-v --weight 2",
+    "readerkit estimate bubble -p 4 -m 8 --schedule zb-v",
+    "readerkit estimate buckets --model deepseek-v2 --pp 4 --virtual-stages 3",
     "readerkit estimate memory --params 1T --dp 8 --zero 3 --offload states-cpu",
     "readerkit estimate memory --model mixtral-8x7b --recompute full",
     "readerkit estimate memory --model deepseek-v3 --inference",
@@ -543,6 +545,20 @@ def test_a_vocabulary_is_padded_alike_in_all_of_one_answer(capsys):
         ("buckets --model gpt2 --dp 512 --pp 2", "Megatron's buckets", 2, 0),
         ("buckets --model gpt2 --dp 512 --pp 2 --zero 0", "Megatron's buckets", 1, 0),
         ("buckets --model mixtral-8x22b --pp 4", "Megatron's buckets", 36 + 846, 0),
+        # Of the first rank's chunks the first alone is cut: 460,652,544 parameters in
+        # 12 buckets, and 4 chunks whole; the next ones have experts, too.
+        (
+            "buckets --model llama-2-70b --tp 8 --pp 4 --virtual-stages 5",
+            "Megatron's buckets",
+            12 + 4,
+            0,
+        ),
+        (
+            "buckets --model deepseek-moe-16b --pp 2 --virtual-stages 14",
+            "Megatron's buckets",
+            8 + 2 * 13,
+            0,
+        ),
         ("buckets --model llama-2-7b --dp 64", "PyTorch's bucket", 25 * 2**20, 0),
         # Narayanan et al. 2104.04473, table 1: 163 TFLOP/s, of hardware FLOPs.
         (

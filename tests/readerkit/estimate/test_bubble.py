@@ -17,6 +17,7 @@ from readerkit.estimate.bubble import (
     peak_in_flight,
 )
 from readerkit.estimate.bubble_estimate import estimate_bubble
+from readerkit.estimate.schedules import STAGGERED
 from readerkit.estimate.zero_bubble import zb_interleaved
 
 SIZES = [
@@ -138,6 +139,17 @@ def test_schedules_that_are_run_equal_their_papers(p, m, schedule, costs, idle, 
     assert kinds["F"] == kinds["B"] == p * m * chunks
     for before, after in pairwise(bars):
         assert before.rank < after.rank or before.end <= after.start
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe"])
+@pytest.mark.parametrize(("p", "m"), [(4, 8), (8, 32)])
+def test_a_step_that_is_longer_than_work_and_idle_time_says_so(schedule, p, m):
+    one = Pipeline.parse({"schedule": schedule, "stages": p, "microbatches": m})
+    chunks = 2 if schedule == "zb-v" else 1
+    whole = Fraction(max(bar.end for bar in one.bars()), chunks)
+    assert (whole > one.busy + one.idle) == (schedule in STAGGERED)
+    told = any(note.startswith("ranks begin") for note in estimate_bubble(one).notes)
+    assert told == (schedule in STAGGERED)
 
 
 def test_times_that_no_formula_is_for_are_those_of_the_run():

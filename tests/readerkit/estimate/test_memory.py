@@ -289,6 +289,40 @@ def test_inference_is_weights_and_cache():
     assert estimate["tokens that fit beside the weights"] == room
 
 
+@pytest.mark.parametrize(
+    ("model", "batch", "layout"),
+    [
+        ("gemma-3-27b", 1, {}),
+        ("gemma-3-27b", 3, {}),  # windows that are not full
+        ("gpt-oss-20b", 7, {"dp": 2}),
+        ("llama-4-scout", 2, {"pp": 4}),
+        ("llama-2-7b", 4, {}),
+    ],
+)
+def test_as_many_tokens_fit_as_are_said_to(model, batch, layout):
+    cut = Layout.parse(layout)
+    on_gpu = -(-batch // cut.dp)
+
+    def held(tokens, gpu_bytes=80e9):
+        return estimate_inference(
+            shape(model), tokens=tokens, batch=batch, layout=cut, gpu_bytes=gpu_bytes
+        )
+
+    for room in (1e8, 1e9, 2e10):
+        gpu_bytes = float(held(1)["weights"]) + room
+        most = held(100_000, gpu_bytes)["tokens that fit beside the weights"] // on_gpu
+        assert held(most, gpu_bytes)["left"] >= 0
+        assert held(most + 1, gpu_bytes)["left"] < 0
+
+
+def test_only_windows_are_kept_where_no_layer_is_global():
+    local = shape("mistral-7b")._replace(window=4096)
+    estimate = estimate_inference(local, tokens=131_072, gpu_bytes=80e9)
+    assert estimate["KV cache"] == 4096 * 128 * 1024
+    room = (80e9 - estimate["weights"]) // (128 * 1024)
+    assert estimate["tokens that fit beside the weights"] == room
+
+
 def test_fp32_activations_are_four_bytes_an_element():
     llama, layout = shape("llama-2-7b"), Layout.parse({"zero": 0, "recompute": "none"})
     half, full = (
