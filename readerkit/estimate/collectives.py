@@ -211,8 +211,7 @@ def _check_algorithm(operation: str, algorithm: str, ranks: int) -> None:
             f"spreads whole tensors: {', '.join(trees)})"
         )
     if algorithm == "naive" and operation != "all-reduce":
-        raise EstimateError(
-            f"algorithm: got naive for {operation}, expected ring or tree"
-        )
+        others = "ring or tree" if operation in trees else "ring"
+        raise EstimateError(f"algorithm: got naive for {operation}, expected {others}")
     if algorithm == "hierarchical":
         raise EstimateError("algorithm: hierarchical needs nodes and ranks_per_node")

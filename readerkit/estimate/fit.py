@@ -61,6 +61,11 @@ def _context_misfits(shape: Shape, layout: Layout) -> Iterator[str]:
     tp, cp, sequence = layout.tp, layout.cp, layout.sequence
     if sequence % cp:
         yield f"cp: got {cp}, expected a divisor of the sequence {sequence}"
+    elif cp > 1 and layout.cp_kind != "ulysses" and sequence % (2 * cp):
+        yield (
+            f"sequence: got {sequence}, expected a multiple of 2 × cp {cp}: each rank "
+            "has a block from both ends, so that all have as many scores"
+        )
     elif layout.shards_sequence and sequence // cp % tp:
         yield (
             f"tp: got {tp}, expected a divisor of the rank's sequence "

@@ -43,7 +43,7 @@ def estimate_inference(
     """
     layout = layout or Layout()
     # A cache need not be even.
-    check_fit(shape, layout._replace(sequence=layout.cp * layout.tp))
+    check_fit(shape, layout._replace(sequence=2 * layout.cp * layout.tp))
     check_count("context", tokens, most=MAX_TOKENS)
     check_count("batch", batch, most=MAX_TOKENS)
     check_count("page tokens", page_tokens, most=MAX_TOKENS)
@@ -163,7 +163,6 @@ def _cache(sheet: Worksheet, cut: Layout, tokens: int, batch: int, page: int) ->
 
 def _verdict(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
     add_room(sheet, gpu_bytes, reserve)
-    left, usable = float(sheet["left"]), float(sheet["usable"])
     each = "(usable - weights) / KV cache per token"
     of = "of all sequences on this GPU together"
     if sheet.names.get("L_g"):
@@ -179,6 +178,10 @@ def _verdict(sheet: Worksheet, gpu_bytes: Number, reserve: Number) -> None:
             | {SOURCE} | {of}
         """
     )
-    fits = "fits" if left >= 0 else "does not fit"
-    text = f"{format_bytes(left, 2)} left of {format_bytes(usable, 2)}"
-    sheet.notes.insert(0, f"{fits}: {text} usable")
+    left, total, usable = (
+        format_bytes(float(sheet[name]), 2) for name in ("left", "total", "usable")
+    )
+    fits = f"fits: {left} left of {usable} usable"
+    if sheet["left"] < 0:
+        fits = f"does not fit: {total} held, {usable} usable"
+    sheet.notes.insert(0, fits)

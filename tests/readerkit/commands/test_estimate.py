@@ -168,6 +168,22 @@ def test_what_estimates_print_has_its_spanish_and_nothing_else_has():
     assert sorted(words.keys() - said) == []
 
 
+@pytest.mark.parametrize("model", ["bloom-176b", "deepseek-v3", "gpt2"])
+@pytest.mark.parametrize("asked", [(), ("--inference",)])
+def test_what_does_not_fit_is_said_in_both_languages(model, asked, capsys):
+    asked = ("estimate", "memory", "--model", model, *asked, "--gpu", "h100-80gb")
+    english, spanish = (
+        next(line for line in run(capsys, *asked, *more).out.splitlines() if says(line))
+        for more, says in (
+            ((), re.compile("- (does not fit|fits): ").match),
+            (("--lang", "es"), re.compile("- (no cabe|cabe): ").match),
+        )
+    )
+    number = re.compile(r"-?\d+\.\d+ [GT]B")
+    assert number.findall(english) == number.findall(spanish) != []
+    assert "-" not in english.removeprefix("- ")
+
+
 def test_an_estimate_is_read_in_spanish_with_the_numbers_of_the_english_one(capsys):
     asked = ("memory", "--model", "gpt2", "--dp", "8", "--zero", "3", "--gpu", "t4")
     spanish = run(capsys, "estimate", *asked, "--lang", "es").out

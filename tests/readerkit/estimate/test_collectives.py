@@ -196,6 +196,10 @@ def test_busbw_of_a_measured_time():
             {"algorithm": "tree", "operation": "all-gather"},
             "algorithm: got tree for all-gather, expected ring",
         ),
+        (
+            {"algorithm": "naive", "operation": "all-to-all"},
+            "algorithm: got naive for all-to-all, expected ring$",
+        ),
     ],
 )
 def test_a_collective_that_cannot_be_is_named(change, message):

@@ -193,6 +193,8 @@ def test_llama_3_holds_one_layer_fewer_at_both_ends():
         ({"tp": 3}, r"tp: got 3, expected a divisor of 64 \(heads\)"),
         ({"pp": 7}, "layers: got 80 for pp 7, expected a multiple of 7"),
         ({"cp": 3}, "cp: got 3, expected a divisor of the sequence 4096"),
+        # As Megatron-LM's validate_args asks.
+        ({"cp": 2, "sequence": 4098}, "sequence: got 4098, expected a multiple of 2 ×"),
         ({"ep": 2, "dp": 2}, "ep: got 2, expected 1"),
         ({"virtual_stages": 2, "pp": 2}, "virtual_stages: got 2, expected 1"),
         (
@@ -205,6 +207,11 @@ def test_llama_3_holds_one_layer_fewer_at_both_ends():
 def test_a_layout_that_the_model_cannot_be_cut_into_is_named(change, message):
     with pytest.raises(EstimateError, match=message):
         estimate_training(shape("llama-2-70b"), Layout.parse(change))
+
+
+def test_heads_are_exchanged_over_any_blocks_of_a_sequence():
+    cut = Layout(cp=2, sequence=4098, cp_kind="ulysses")
+    assert misfits(shape("llama-2-70b"), cut) == []
 
 
 @pytest.mark.parametrize(
