@@ -204,7 +204,8 @@ def refuse_in_exam(what: str, question: str = "", phase: int | None = None) -> N
     for row in history.open_exams(timestamp(datetime.now(UTC))):
         if question in row.questions if question else row.phase == phase:
             resume = typed("quiz", str(row.phase), "--exam", "--resume")
-            until = f" until {row.deadline}" if row.deadline else ""
+            end = datetime.fromisoformat(row.deadline) if row.deadline else None
+            until = f" until {end:%Y-%m-%d %H:%M} UTC" if end else ""
             raise ReaderkitError(
                 f"{what} would show keys of an exam that goes on{until}: end it first, "
                 f"with {resume}"

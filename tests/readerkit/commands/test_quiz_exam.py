@@ -235,6 +235,7 @@ def test_keys_of_an_exam_that_goes_on_are_shown_nowhere(book, capsys, tmp_path):
         said = run(capsys, *command)
         assert (said.code, said.out) == (1, ""), command
         assert "end it first, with readerkit quiz 7 --exam --resume" in said.err
+        assert re.search(r"goes on until \d{4}-\d\d-\d\d \d\d:\d\d UTC:", said.err)
     typed(book, "--exam", "--resume", answers="-\n-\n")
     assert len(json.loads(run(capsys, "quiz", "export", "-").out)["sessions"]) == 1
     assert run(capsys, *refused[0]).code == 0
