@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from fractions import Fraction
 from functools import cache
 
 import pytest
 
+from mini_impls.schedules import one_f_one_b
+from mini_impls.timeline import get_bubble, get_timeline
 from readerkit.claims.proof import sentences
 from tests.content.test_annotations import library
 from tests.content.test_translated_paths import routes
@@ -55,6 +58,26 @@ def test_a_path_ends_in_a_check_that_one_can_run(name, capsys):
     else:
         assert command == "run"
         assert f"  {rest[0]} " in listed("run", "--help")
+
+
+def longer(order, by):
+    """Return the order with so many forwards more before its first backward."""
+    forwards = [step for step in order if step.kind == "F"]
+    backwards = [step for step in order if step.kind == "B"]
+    first = next(at for at, step in enumerate(order) if step.kind == "B")
+    lead = min(first - 1 + by, len(forwards) - 1)  # 1F1B: a forward, then a backward
+    turns = zip(forwards[lead:], backwards, strict=False)
+    steady = [step for turn in turns for step in turn]
+    return [*forwards[:lead], *steady, *backwards[len(steady) // 2 :]]
+
+
+@pytest.mark.parametrize("by", [0, 1, 2, 16])
+def test_a_longer_warm_up_is_no_reason_why_a_pipeline_waits(by):
+    orders = [longer([*one_f_one_b(rank, 4, 16)], by) for rank in range(4)]
+    ideal, _ = get_bubble(get_timeline(orders, backward_cost=2), 4)
+    assert ideal == Fraction(3, 16)  # (p - 1) / m
+    told = FAILURES["pipeline-waits"].cause
+    assert "longer than the schedule needs costs memory and no time" in told
 
 
 @pytest.mark.slow
