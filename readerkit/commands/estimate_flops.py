@@ -52,7 +52,7 @@ def flops(as_json: bool, brief: bool, **given: Any) -> None:
         readerkit estimate flops --model megatron-175b --batch 64 --gpus 64 \\
             --gpu a100-80gb --step-s 13.75 --before-s 18.13
         readerkit estimate flops --model gpt3-175b --batch 1536 --gpus 1024 \\
-            --gpu a100-80gb --tflops-per-gpu 140 --tokens 300B
+            --gpu a100-80gb --tflops-per-gpu 105 --recompute full --tokens 300B
     """
     from readerkit.estimate.checks import check_amount
     from readerkit.estimate.flops_estimate import estimate_flops

@@ -809,6 +809,12 @@ def test_a_measured_rate_gives_the_job_and_its_days(capsys):
     found = values(one)
     assert found["training"] == pytest.approx(34, rel=0.03)
     assert found["FLOP/s"] == pytest.approx(1024 * 105e12)
+    [example] = (line for line in EXAMPLES if "--tflops-per-gpu" in line)
+    [shown] = json.loads(printed(example).out)["estimates"]
+    assert values(shown)["training"] == found["training"]
+    assert values(shown)["HFU"] == pytest.approx(140 / 312, rel=0.02)
+    [page] = [one for one in worked_out().runs if "training of" in one.title]
+    assert page.worked[0].estimate["training"] == found["training"]
     again = ("--gpus", "1024", "--gpu", "a100-80gb", "--tokens-per-s")
     tokens = f"{found['tokens a second']}"
     [other] = estimates(capsys, "flops", *run_of, *again, tokens)["estimates"]
