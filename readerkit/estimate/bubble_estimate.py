@@ -24,6 +24,8 @@ def estimate_bubble(pipeline: Pipeline) -> Estimate:
     for rank in sorted({0, p - 1}):
         name = Told("in flight on rank {rank}", rank=rank)
         whole = "activations of all the rank's layers"
+        if pipeline.stages_of_rank > 1:
+            whole = "activations of one stage each, half of the rank's layers"
         sheet.add(name, one.in_flight(rank), "microbatches", source, whole)
     if pipeline.stages_of_rank > 1:
         means = "stages of a rank, one of each direction"

@@ -162,6 +162,13 @@ def test_times_that_no_formula_is_for_are_those_of_the_run():
         assert shown == pytest.approx(float(one.simulate()[0]))
 
 
+def test_a_microbatch_meets_half_of_what_a_rank_of_dualpipe_has():
+    # DeepSeek-V3 2412.19437, table 2: parameters twice, PP + 1 times a stage's share.
+    both = estimate_bubble(Pipeline("dualpipe", 4, 8)).items
+    held = next(item for item in both if item.name == "in flight on rank 0")
+    assert (held.value, "half of the rank" in held.convention) == (5, True)
+
+
 @pytest.mark.parametrize("schedule", ["zb-h2", "zb-v", "dualpipe"])
 @pytest.mark.parametrize("costs", [*product((1, 2, 3), repeat=3)])
 def test_no_formula_is_printed_for_times_that_it_is_not_of(schedule, costs):
