@@ -35,7 +35,7 @@ from mini_impls.collectives import ReduceOp, _check, accumulate, exchange, wait
 def halving_doubling_all_reduce(
     tensor: Tensor, group: dist.ProcessGroup, op: dist.ReduceOp.RedOpType = ReduceOp.SUM
 ) -> None:
-    """All-reduce in 2 log2(W) rounds; sends 2N(W-1)/W where W divides N.
+    """All-reduce in 2 log2(W) rounds; sends 2N(W-1)/W if W, a power of 2, divides N.
 
     Ranks beyond the largest power of two P fold: they send N to rank r-P first and get
     the result from it last, two rounds more.
@@ -94,7 +94,7 @@ def _aligned(flat: Tensor, bounds: Sequence[int], rank: int, width: int) -> Tens
 def tree_broadcast(tensor: Tensor, src: int, group: dist.ProcessGroup) -> None:
     """Broadcast in ceil(log2 W) rounds; the root sends N in each of them.
 
-    In round i the 2^i ranks that have the tensor send it to 2^i that do not.
+    In round i the 2^i ranks that have the tensor send it to 2^i others, or to the rest.
     """
     world_size = group.size()
     vrank = (group.rank() - src) % world_size  # the root is 0

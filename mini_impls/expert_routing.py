@@ -56,6 +56,8 @@ class ExpertsConfig(GPTConfig):
         if not 1 <= k <= experts:
             raise ValueError(f"a token goes to 1 to {experts} experts, not {k}")
         is_sigmoid = self.moe_router_score_function == "sigmoid"
+        if k == 1 and not (is_sigmoid or self.experts_choose):
+            raise ValueError("a softmax over 1 expert is 1: its router learns nothing")
         if self.moe_router_bias_update_rate and not is_sigmoid:
             raise ValueError("a bias is added to scores of a sigmoid, not of a softmax")
 

@@ -15,7 +15,7 @@ Follows:
 
 Leaves out:
 - buckets that leave during backward (`ddp.py`), sharded state (`zero.py`, `fsdp.py`)
-- other orders of a pipeline, outputs freed once sent: `pipeline.py`
+- other orders of a pipeline, outputs freed once sent, frozen stages: `pipeline.py`
 - clipping by the norm of a model that is cut in several ways, a loss scale
 """
 

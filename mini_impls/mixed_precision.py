@@ -189,8 +189,10 @@ class Float16Optimizer:
 
     def clip_grad_norm(self) -> float:
         """Shorten the gradients to `clip_grad`; return how long they were."""
-        norms = torch.stack([grad.norm() for grad in self.grads(self.duplicates)])
-        squared = norms.norm().reshape(1) ** 2  # (1)
+        norms = [grad.norm() for grad in self.grads(self.duplicates)]
+        if not norms:  # another rank counts all that is here
+            norms = [self.main_grads.grad_data.new_zeros(())]
+        squared = torch.stack(norms).norm().reshape(1) ** 2  # (1)
         self._all_reduce(squared, dist.ReduceOp.SUM)  # (1)
         total_norm: float = squared.item() ** 0.5
         clip_coeff = self.clip_grad / (total_norm + 1e-6)

@@ -65,7 +65,7 @@ def adjust_lr(lr: float, shape: torch.Size) -> float:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, made orthogonal; what `torch.optim.Muon` does, bit by bit."""
+    """Momentum, made orthogonal; bit by bit what torch's Muon does in float32."""
 
     def __init__(
         self,

@@ -16,6 +16,8 @@ Leaves out:
 - backwards over one graph at the same time, and one inside the part
 - outputs that are moved to the host instead of kept, or changed after they were
 - autocast's state, traces of both runs for an error, torch.compile
+- operations that return several tensors, as fused attention: they run again whatever a
+  policy says
 """
 
 from collections import defaultdict

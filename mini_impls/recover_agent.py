@@ -41,7 +41,7 @@ class Worker:
     world_size: int
     local_rank: int
     restart_count: int
-    """How many workers had died before; torchrun's TORCHELASTIC_RESTART_COUNT."""
+    """How many starts had failed before; torchrun's TORCHELASTIC_RESTART_COUNT."""
     store: Path
     """Where its ranks find one another, of this start alone."""
     agent_pid: int

@@ -15,7 +15,7 @@ Follows:
 Leaves out:
 - a model of these layers, its random streams and its last all-reduce:
   `sequence_parallel_model.py`
-- recomputation, uneven shards of the sequence
+- recomputation, uneven shards of the sequence, linear layers without a bias
 """
 
 from typing import Any

@@ -62,10 +62,9 @@ def ending_once() -> Iterator[Callable[[], None]]:
     are_known = False
 
     def end(signum: int, frame: object) -> None:
-        for each in heeded:
-            signal.signal(each, signal.SIG_IGN)
+        # Not SIG_IGN from here on: of a signal that came before that Python complains.
         told.append(signal.Signals(signum))
-        if are_known:
+        if are_known and len(told) == 1:
             raise SignalException("told to end", sigval=told[0])
 
     def ranks_are_known() -> None:

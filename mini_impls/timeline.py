@@ -96,8 +96,8 @@ def get_closed_bubble(
 ) -> tuple[Fraction, str]:
     """Bubble of ideal time where only the ramps at both ends are lost; its formula.
 
-    A split backward fills the ramps with weights' gradients that were put off: p - 1 of
-    them, or fewer where there are fewer microbatches than ranks.
+    A split backward, its W no longer than F or B, fills the ramps with weights'
+    gradients that were put off: p - 1, or m - 1 where m is smaller.
     """
     p, m = world_size, num_microbatches
     if schedule != "zb-h1":

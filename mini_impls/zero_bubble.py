@@ -12,8 +12,8 @@ Follows:
 Leaves out:
 - the two halves of a backward: `zero_bubble_backward.py`
 - who does what when: `zero_bubble_plan.py`
-- outputs freed when they are sent: `pipeline.py`; a weight that two ranks share:
-  `pipeline_stages.py`
+- outputs freed when they are sent, frozen stages in front: `pipeline.py`
+- a weight that two ranks share: `pipeline_stages.py`
 - both steps of a DualPipe block at one time: here they run one after the other
 - data parallelism around it, FSDP in the stages
 """

@@ -14,6 +14,7 @@ Follows:
 Leaves out:
 - gathering and freeing a stage's weights as FSDP needs it
 - receives put off until shortly before they are needed (`defer_pp_recv`)
+- ZB-V of fewer than 2 p - 1 microbatches, which torch runs
 """
 
 from collections import deque
@@ -151,7 +152,7 @@ def get_split_bubble(
     """Return the bubble of ideal time and its formula; m is 2 p or more, F = B >= W.
 
     The costs are of a chunk, of which a V has two a rank. Ranks begin one after the
-    other and end so: with even costs nothing else is lost in ZB-H2 and ZB-V.
+    other and end so: nothing else is lost in ZB-H2 and ZB-V, whose F is at most 2 W.
     """
     f, b, w = forward, backward, weight
     lost, text = {

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mini_impls.compare.known import comparisons
+from mini_impls.compare.comparisons import comparisons
 from mini_impls.compare.run import compare
 from readerkit.app.library import Library, open_library
 from readerkit.app.records import find_stale

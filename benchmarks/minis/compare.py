@@ -17,7 +17,7 @@ from time import perf_counter
 
 import torch
 
-from mini_impls.compare.known import comparisons
+from mini_impls.compare.comparisons import comparisons
 
 WORLD_SIZE = 2
 PEER = [sys.executable, "-c", "import torch, torch.distributed"]

@@ -25,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from mini_impls import ddp, launch
 from mini_impls.compare import ddp as compare_ddp
 from mini_impls.compare import shims, upstream_files
-from mini_impls.compare.known import comparisons, find
+from mini_impls.compare.comparisons import comparisons, find
 from mini_impls.compare.sides import Comparison, DataParallelSide, Side, ignore_phase
 from mini_impls.launch import Rank
 from mini_impls.model import make_batch

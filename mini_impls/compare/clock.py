@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mini_impls.compare.ops import OPS, PRODUCTS
+from mini_impls.compare.rank_worker import RankResult, watch
 from mini_impls.compare.sides import SIDES
-from mini_impls.compare.watch import RankResult, watch
 from mini_impls.launch import Rank
 from mini_impls.recorder import WAIT
 from mini_impls.run_events import Event as Noted

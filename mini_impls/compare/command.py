@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from torch.distributed.elastic.multiprocessing import SignalException
 
-from mini_impls.compare.known import MINIS, comparisons, find
+from mini_impls.compare.comparisons import MINIS, comparisons, find
 from mini_impls.compare.run import UNPINNED, compare
 from mini_impls.compare.show import render
 from mini_impls.failures import RankFailedError

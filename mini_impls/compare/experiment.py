@@ -33,7 +33,7 @@ from typing import Any
 
 import mini_impls
 from readerkit.model.language import Told, packed, unpacked
-from readerkit.system.children import end_with_parent
+from readerkit.system.children import adopt_orphans, end_with_parent
 
 PRELOADED = ("fsdp", "pipelining", "tensor.parallel")
 """Of torch.distributed: what many programs import is imported once."""
@@ -46,7 +46,6 @@ GRACE_S = 3.0
 STEP_S = 0.01
 MAX_STEP_S = 1.0
 """What counts of a longer one: then somebody has stopped all of it."""
-PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 IFF_UP, SIOCSIFFLAGS = 0x1, 0x8914
 _LIBC = ctypes.CDLL(None)
@@ -370,10 +369,9 @@ def main() -> int:
         signal.signal(signum, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command answers it
     end_with_parent(signal.SIGTERM)
-    if sys.platform == "linux":
-        _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
-        if _can_leave_network():
-            leave_network()
+    adopt_orphans()
+    if sys.platform == "linux" and _can_leave_network():
+        leave_network()
     for line in sys.stdin:
         program = Program(**json.loads(line))
         if "torch" in Path(program.path).read_text() and "torch" not in sys.modules:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from mini_impls.compare.rank_worker import RankResult
 from mini_impls.compare.sides import Comparison
 from mini_impls.compare.tables import sides_of
-from mini_impls.compare.watch import RankResult
 from mini_impls.model import build_model
 from readerkit.evidence.record import Limit
 

@@ -21,16 +21,16 @@ from mini_impls.compare.environment import (
     versions,
 )
 from mini_impls.compare.limits import limits
-from mini_impls.compare.sides import Comparison
-from mini_impls.compare.tables import Known, make_tables, sides_of
-from mini_impls.compare.upstream_files import UpstreamFiles
-from mini_impls.compare.verdicts import verdicts
-from mini_impls.compare.watch import (
+from mini_impls.compare.rank_worker import (
     SIDES,
     WARM_UP_STEPS,
     WATCHED_STEPS,
     RankResult,
 )
+from mini_impls.compare.sides import Comparison
+from mini_impls.compare.tables import Known, make_tables, sides_of
+from mini_impls.compare.upstream_files import UpstreamFiles
+from mini_impls.compare.verdicts import verdicts
 from mini_impls.model import make_batch, train_one_process
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.clock import StepClock

@@ -12,11 +12,11 @@ from mini_impls import launch
 from mini_impls.compare import upstream_files
 from mini_impls.compare.clock import Clocked, fastest, watch_and_clock
 from mini_impls.compare.environment import load_before, local_ranks
-from mini_impls.compare.record import make_record
-from mini_impls.compare.sides import Comparison
-from mini_impls.compare.watch import (
+from mini_impls.compare.rank_worker import (
     MIN_STEPS,
 )
+from mini_impls.compare.record import make_record
+from mini_impls.compare.sides import Comparison
 from mini_impls.gpus import check_devices
 from mini_impls.limits import check_timeout
 from mini_impls.machine import INSIST

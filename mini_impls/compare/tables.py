@@ -9,7 +9,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from mini_impls.compare.match import align, excuses
-from mini_impls.compare.watch import SIDES, RankResult, SideResult
+from mini_impls.compare.rank_worker import SIDES, RankResult, SideResult
 from mini_impls.compare.wire import INSIDE, gloo_bytes, ring_bytes
 from mini_impls.schedules import Step
 from mini_impls.timeline import get_bubble, get_timeline

@@ -13,9 +13,9 @@ from mini_impls.compare.judge import (
 )
 from mini_impls.compare.match import count_reordered
 from mini_impls.compare.overlap import overlap
+from mini_impls.compare.rank_worker import SIDES, RankResult, largest
 from mini_impls.compare.sides import Comparison, Tolerance
 from mini_impls.compare.tables import Known, Tables, sides_of
-from mini_impls.compare.watch import SIDES, RankResult, largest
 from mini_impls.compare.wire import HEADER_BYTES
 from readerkit.content.vocabulary import SideName
 from readerkit.evidence.record import (

@@ -157,7 +157,7 @@ def beside_upstream(exercise: Exercise, path: Path, timeout_s: float) -> CheckRe
         return result(None, "left out: ranks are not forked on this system")
     install(path)
     # Not before: they import the mini.
-    from mini_impls.compare.known import find
+    from mini_impls.compare.comparisons import find
     from mini_impls.compare.run import compare
     from readerkit.app.library import open_library
 

@@ -8,7 +8,6 @@ is killed. It ends with the command's code, 128 + n for a signal, or 124 at the 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -18,11 +17,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
+from readerkit.system.children import adopt_orphans
+
 TIMED_OUT = 124
 NOT_STARTED = 127
 AFTER_TRIES = 3
 AFTER_SECONDS = 120.0
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 class _Asked(BaseException):
@@ -50,7 +50,7 @@ def run_limited(
     It is asked to end ``grace`` seconds before, and killed with all its children then.
     """
     started = time.monotonic()
-    _adopt_orphans()
+    adopt_orphans()
     # One that comes while the command starts waits until there is something to end.
     early: list[int] = []
     _on_signals(lambda number, frame: early.append(number))
@@ -103,12 +103,6 @@ def _run_after(after: Sequence[str]) -> None:
 
 
 # --- every descendant, also one that left for a session of its own ---
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of what the command leaves behind, where the kernel can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _descendants() -> list[int]:

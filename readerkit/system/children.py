@@ -19,7 +19,6 @@ _LIBC = ctypes.CDLL(None)  # not after a fork: a thread of ours may be loading, 
 PR_SET_PDEATHSIG = 1
 """Linux prctl: the signal that the kernel sends when the parent dies."""
 PR_SET_CHILD_SUBREAPER = 36
-"""Linux prctl: whoever below loses its parent becomes a child of this process."""
 LEFT = "READERKIT_LEFT"
 """Names the signals that a process ignores because whoever started it heeds them."""
 GONE_S = 5.0
@@ -43,6 +42,12 @@ def end_with_parent(signum: int = signal.SIGKILL) -> None:
     """Between fork and exec: have the kernel end the process when this one ends."""
     if sys.platform == "linux":
         _LIBC.prctl(PR_SET_PDEATHSIG, signum)
+
+
+def adopt_orphans(adopts: bool = True) -> None:
+    """Become the parent of whoever below this process loses its own; Linux alone."""
+    if sys.platform == "linux":
+        _LIBC.prctl(PR_SET_CHILD_SUBREAPER, int(adopts))
 
 
 def left_to_parent() -> frozenset[int]:
@@ -77,12 +82,12 @@ def ending_all() -> Iterator[None]:
         yield
         return
     ours = {*_children()}
-    _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     try:
         yield
     finally:
         _end_below(ours)
-        _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
+        adopt_orphans(False)
 
 
 def _end_below(spared: Collection[int]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mini_impls.compare.known import comparisons
+from mini_impls.compare.comparisons import comparisons
 from mini_impls.compare.match import align, excuses
 from readerkit.app.records import find_stale
 from readerkit.content.book import Book

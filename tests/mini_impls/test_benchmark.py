@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mini_impls.compare.known import comparisons
+from mini_impls.compare.comparisons import comparisons
 from tests.helpers import ROOT
 
 SCRIPT = ROOT / "benchmarks/minis/run.py"

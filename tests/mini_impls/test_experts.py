@@ -428,12 +428,14 @@ def test_two_ranks_train_what_one_process_trains(pool2):
 @settings(deadline=None, max_examples=8)
 @given(data=st.data())
 def test_random_experts_train_as_one_process(pool2, data):
+    score = data.draw(st.sampled_from(["softmax", "sigmoid"]))
+    k = data.draw(st.integers(1 if score == "sigmoid" else 2, 2))
     config = replace(
         SMALL,
         num_moe_experts=data.draw(st.sampled_from([2, 4, 6])),
-        moe_router_topk=data.draw(st.integers(1, 2)),
+        moe_router_topk=k,
         moe_ffn_hidden_size=data.draw(st.sampled_from([2, 10])),
-        moe_router_score_function=data.draw(st.sampled_from(["softmax", "sigmoid"])),
+        moe_router_score_function=score,
         moe_expert_capacity_factor=data.draw(st.sampled_from([None, 0.3, 1.0])),
         moe_aux_loss_coeff=data.draw(st.sampled_from([0.0, 0.2])),
         share_embeddings_and_output_weights=data.draw(st.booleans()),
@@ -603,6 +605,13 @@ def test_a_token_goes_to_some_of_the_experts(k):
 def test_a_bias_is_for_scores_of_a_sigmoid():
     with pytest.raises(ValueError, match="not of a softmax"):
         replace(SMALL, moe_router_bias_update_rate=0.1)
+
+
+def test_a_softmax_over_one_expert_is_refused():
+    with pytest.raises(ValueError, match="a softmax over 1 expert is 1"):
+        replace(SMALL, moe_router_topk=1)
+    replace(SMALL, moe_router_topk=1, moe_router_score_function="sigmoid")
+    replace(SMALL, moe_router_topk=1, experts_choose=True)
 
 
 def run_demo(rank, steps, etp):

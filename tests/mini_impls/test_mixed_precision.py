@@ -440,6 +440,25 @@ def test_a_gradient_that_counts_elsewhere_is_clipped_as_it_is_there(ranks):
     assert -3.0 < first[-1] < 0.0 and all(other[-2:] == first[-2:] for other in others)
 
 
+def step_on_what_rank_0_has_too(rank):
+    """Take one step on a parameter that all ranks have, and rank 0 counts."""
+    shared = nn.Parameter(torch.zeros(4, dtype=torch.bfloat16))
+    optimizer = Float16Optimizer(
+        torch.optim.SGD([shared], 1.0),
+        MainGrads([shared]),
+        grad_stats_group=rank.group,
+        clip_grad=1.0,
+        duplicates=[shared] if rank.rank else [],
+    )
+    optimizer.scale_loss((shared * 3.0).sum()).backward()
+    return optimizer.step()
+
+
+def test_a_rank_all_of_whose_gradients_count_elsewhere_takes_part(ranks):
+    for result in ranks.run(step_on_what_rank_0_has_too):
+        assert result == (True, 6.0)
+
+
 def traffic(rank):
     model = Float16Module(build_model(CONFIG), torch.bfloat16)
     optimizer = Float16Optimizer(

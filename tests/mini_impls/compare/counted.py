@@ -132,13 +132,13 @@ def main(rank, world_size, folder, mini, upstream, megatron, *wanted):
     import torch
     import torch.distributed as dist
 
-    from mini_impls.compare import watch
+    from mini_impls.compare import rank_worker
     from mini_impls.launch import Rank
 
-    windows = Windows(watch.WATCHED_STEPS)
+    windows = Windows(rank_worker.WATCHED_STEPS)
     builtins.__count__ = windows.note
 
-    class Watcher(watch._Watcher):
+    class Watcher(rank_worker._Watcher):
         def __init__(self, rank, comparison, places):
             build = comparison.build
             counted = replace(
@@ -155,14 +155,14 @@ def main(rank, world_size, folder, mini, upstream, megatron, *wanted):
             finally:
                 del side.step
 
-    watch._Watcher = Watcher
+    rank_worker._Watcher = Watcher
     torch.set_num_threads(1)
     which, size = int(rank), int(world_size)
     store = dist.FileStore(f"{folder}/store", size)
     dist.init_process_group("gloo", store=store, rank=which, world_size=size)
     itself = Rank(which, size, torch.device("cpu"), dist.group.WORLD)
     place = Path(megatron) if megatron else None
-    watch.watch(itself, mini, upstream, watch.MIN_STEPS, place)
+    rank_worker.watch(itself, mini, upstream, rank_worker.MIN_STEPS, place)
     dist.barrier()
     text = json.dumps([sorted(window) for window in windows.ran])
     Path(folder, f"{rank}.json").write_text(text)

@@ -13,12 +13,12 @@ import torch.distributed as dist
 from ranks import RankPool
 
 from mini_impls.compare import environment, record, run
-from mini_impls.compare.known import comparisons, find
+from mini_impls.compare.comparisons import comparisons, find
 from mini_impls.compare.places import Places, get_roots
+from mini_impls.compare.rank_worker import MIN_STEPS, _Watcher, watch
 from mini_impls.compare.tables import make_tables
 from mini_impls.compare.upstream_files import write_megatron
 from mini_impls.compare.verdicts import verdicts
-from mini_impls.compare.watch import MIN_STEPS, _Watcher, watch
 from readerkit.app.library import open_library
 from readerkit.errors import ReaderkitError
 from tests.helpers import ROOT

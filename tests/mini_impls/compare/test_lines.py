@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from counted import statements
 
-from mini_impls.compare.known import comparisons
+from mini_impls.compare.comparisons import comparisons
 from mini_impls.compare.places import get_roots
 from mini_impls.compare.upstream_files import write_megatron
 from readerkit.app.library import open_library

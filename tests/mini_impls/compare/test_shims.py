@@ -9,7 +9,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from mini_impls.compare.known import find
+from mini_impls.compare.comparisons import find
 from mini_impls.compare.shims import applied, describe, needed
 
 QUANTIZED = find("compression", "torch_quantization")

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from mini_impls.compare.judge import AllowedDifference, line
-from mini_impls.compare.watch import largest
+from mini_impls.compare.rank_worker import largest
 from mini_impls.compare.wire import gloo_bytes, ring_bytes
 from tests.events import event
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mini_impls.compare import shims
 from mini_impls.compare.callbacks import pooled_too, watched_too
-from mini_impls.compare.known import find
+from mini_impls.compare.comparisons import find
 from mini_impls.compare.lines import LineTrace
 from mini_impls.compare.memory import LiveMemory, held_bytes
 from mini_impls.compare.places import Places, get_roots
