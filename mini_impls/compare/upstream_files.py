@@ -72,11 +72,12 @@ def check_torch(library: Library, *, unpinned: bool = False) -> UpstreamFiles:
 def program_of(mini: str) -> list[TreePath]:
     """Return the files that build, step and watch both sides of a mini's comparisons.
 
-    Those are the launcher, where every stack ends, and what `watch` and the mini's own
-    module import of their neighbours: with another line there, others may run upstream.
+    Those are the launcher, where every stack ends, and what `rank_worker` and the
+    mini's own module import of their neighbours: with another line there, others may
+    run upstream.
     """
     found = {parse_path(LAUNCHER[1])}
-    todo = [f"{PROGRAM}.watch", f"{PROGRAM}.{mini}"]
+    todo = [f"{PROGRAM}.rank_worker", f"{PROGRAM}.{mini}"]
     while todo:
         name = todo.pop()
         path = parse_path(f"{name.replace('.', '/')}.py")

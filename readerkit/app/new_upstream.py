@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -159,7 +158,7 @@ def from_package(
     project, version = match["name"], match["version"] or ""
     own = installed_version(project)
     if not version and own and (folder := linked_folder(project)):
-        there = f"readerkit init {shlex.quote(folder)}"
+        there = typed("init", folder)
         raise WrongUseError(
             f"{subject}: got a package that is installed as a link to {folder}, where "
             f"it is edited: expected that folder, {there}, or a release of the index, "

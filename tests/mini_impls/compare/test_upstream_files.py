@@ -15,7 +15,8 @@ def test_a_mini_has_the_id_that_git_gives_it():
 
 def test_the_program_of_a_comparison_is_what_its_ranks_import_of_its_folder():
     folder = "mini_impls/compare"
-    here = {f"{folder}/{n}.py" for n in ("ddp", "megatron", "sides", "watch", "lines")}
+    names = ("ddp", "megatron", "sides", "rank_worker", "lines")
+    here = {f"{folder}/{name}.py" for name in names}
     assert here <= {*program_of("ddp")}
     # What judges and shows a record is not in it, nor what other minis face.
     others = {f"{folder}/{name}.py" for name in ("run", "verdicts", "show", "pipeline")}

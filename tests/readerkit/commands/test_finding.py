@@ -174,7 +174,8 @@ def test_paths_are_those_of_the_site_with_next_and_previous(
 
 def test_a_path_is_in_spanish_where_that_is_asked_for(real_cache, capsys):
     listed = run(capsys, "path", "--lang", "es").out
-    assert "de un síntoma a sus líneas: 17 paradas, 69 notas" in listed
+    counts = r"de un síntoma a sus líneas: [0-9]+ paradas, [0-9]+ notas"
+    assert re.search(counts, listed)
     assert "[en]" not in listed + run(capsys, "path", "synthesis", "--lang", "es").out
     overview = run(capsys, "path", "failure", "--lang", "es").out
     assert "Falta memoria en el primer paso del optimizador" in overview
