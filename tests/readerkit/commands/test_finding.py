@@ -182,7 +182,7 @@ def test_a_path_is_in_spanish_where_that_is_asked_for(real_cache, capsys):
     assert "Adam crea momentos en el paso 1" in overview
     assert "Lea la primera: readerkit path failure 1 --lang es" in overview
     second = run(capsys, "path", "failure", "2", "--lang", "es").out
-    assert second.startswith("failure, nota 2 de 69: Falta memoria")
+    assert re.match("failure, nota 2 de [0-9]+: Falta memoria", second)
     assert re.search(r"^siguiente  readerkit path failure 3 --lang es  ", second, re.M)
     spanish, english = (
         json.loads(run(capsys, "path", "prerequisite", "--json", *more).out)["stops"]
