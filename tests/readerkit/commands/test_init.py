@@ -313,7 +313,8 @@ def test_a_package_that_is_a_link_leads_to_its_folder(
     done = run(capsys, "init", "linked", "--book", str(tmp_path / "b"))
     assert (done.code, done.out) == (2, "")
     assert f"a link to {repository}, where it is edited" in done.err
-    assert f"readerkit init {repository}, or a release" in done.err
+    there = f"readerkit init {repository} --book {tmp_path / 'b'}"
+    assert f"{there}, or a release" in done.err
     assert not (tmp_path / "b").exists()
 
 
