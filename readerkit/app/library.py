@@ -170,9 +170,8 @@ class Library:
             yield self.sources(upstream)
             return
         with self._remembered(upstream) as (sources, places):
-            from readerkit.app.parallel_resolution import (
-                find_ahead,  # brings the parser along
-            )
+            # It brings the parser along.
+            from readerkit.app.parallel_resolution import find_ahead
 
             anchored = self.book.anchored_in(upstream.name)
             find_ahead(sources, [each.anchor for each in anchored], places)
