@@ -59,15 +59,12 @@ class EditedCode:
     def message(self) -> str:
         """All of it: a line, then the code that changed, and what the note says."""
         of = f" of {self.symbol}" if self.symbol else ""
-        head = (
-            f"{self.note.id}: the code under it changed {self.since}: {self.span}{of}, "
-            f"{self._where}"
-        )
+        changed = f"changed {self.since}: {self.span}{of}"
+        what = f"under it {changed}, {self._where}"
         if self.is_other:
-            head = (
-                f"{self.note.id}: the code around it changed {self.since}: {self.span}"
-                f"{of} is one of several equal places, and may be another than that"
-            )
+            equals = "is one of several equal places, and may be another than that"
+            what = f"around it {changed} {equals}"
+        head = f"{self.note.id}: the code {what}"
         shown = [
             f"{number}: {text.strip()[:MAX_SAID]}"
             for number, text in zip(self.lines, self.code, strict=False)
