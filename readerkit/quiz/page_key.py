@@ -181,6 +181,8 @@ class PageKey:
         ]
         return {
             "lines": runs,
+            "file": variant.file,
+            "in_file": variant.how_in_file(),
             **{at: self._index(each) for at, each in said.items()},
             "own": own,
             "ends": self._all(variant.in_the_end("")),

@@ -216,6 +216,8 @@
   function markLine(key, answer) {
     const match = answer.length < 300 ? whole.lines.exec(answer) : null;
     if (!match) throw notRead(answer, key.how);
+    const kind = key.file.slice(key.file.lastIndexOf(".")), named = answer.match(some.file) || [];
+    if (kind !== key.file && named.some(function (each) { return each !== key.file && each.endsWith(kind); })) throw notRead(answer, key.in_file);
     const first = Number(match[1]), last = Number(match[2] || first), runs = key.lines;
     const from = runs[0][0], to = runs[runs.length - 1][1];
     if (!(from <= first && first <= last && last <= to) || (first === from && last === to && runs.length > 1)) throw notRead(answer, key.how);

@@ -51,7 +51,8 @@ ddp.no_sync(); with model.no_sync() as x:; no_grad; with torch.no_grad():; ()
 """
 LINES = """\
 {0}; L{0}; line {0}; {0}-{1}; L{0}-L{1}; x.py:{0}; {0}.; #{0}; 1; 999999; {2}-{3}; x;
-{0}-x; x.py:{0}:9; x.py:{0}:{1}; x.py, line {0}; líneas {0} a {1}; {0}..{1}; {0}—{1}
+{0}-x; {file}:{0}:9; b/{file}#L{0}-L{1}; {file}, line {0}; {0}..{1};
+líneas {0} a {1}; {0}—{1}
 """
 TEXTS = "no idea; ::; 1 ::; ¿Según qué? El ancho de banda; latency 2(N-1)/N grows"
 CELLS = {
@@ -116,7 +117,7 @@ def answers(asked, table):
         within, key = variant.within, variant.key
         yield from (str(line) for line in range(within.first, within.last + 1))
         ends = (key.first, key.last, within.first, within.last)
-        yield from (form.format(*ends) for form in each(LINES))
+        yield from (form.format(*ends, file=variant.file) for form in each(LINES))
         yield from (f"{key.first - 1}-{key.last}", f"{within.first}-{within.first + 1}")
     elif "parts" in table:
         columns = [[f"{n}{label}" for label in variant.labels] for n in variant.key]

@@ -93,7 +93,8 @@ _LINES = re.compile(
     r"(?:\s*(?:[-\u2013\u2014]|\.\.|to\b|al?\b)\s*L?(\d{1,6})|:\d{1,4})?[\s.]*",
     re.IGNORECASE,
 )
-PATTERNS = {"lines": _LINES}
+_FILE = re.compile(r"[^\W\d][\w.-]*\.\w{1,5}(?=[:#,\s]|$)")
+PATTERNS = {"lines": _LINES, "file": _FILE}
 """By which an answer is read, on a page too."""
 TOO_WIDE = Remark(
     Told("That range is too wide: it holds lines that do something else.")
@@ -171,6 +172,17 @@ class AskedLine(Variant):
     statements: Sequence[Statement]
     """All that stand among the lines shown; none where the lock has none."""
 
+    @property
+    def file(self) -> str:
+        """The file's name, which an answer may give, and no other."""
+        return self.within.path.rpartition("/")[2]
+
+    def how_in_file(self) -> Told:
+        """Return what is expected of who names another file."""
+        first, last = self.within.first, self.within.last
+        how = "a line of {file}, {first} to {last}"
+        return Told(how, file=self.file, first=first, last=last)
+
     def step(self) -> str:
         """Return fewer lines that the key is among; none where they would be it."""
         count, key = self.within.last - self.within.first + 1, self.key
@@ -187,11 +199,16 @@ class AskedLine(Variant):
         """Return all or nothing: a line of the key, or a range that lies in it.
 
         Raises:
-            AnswerError: no lines, lines that are not shown, or all that are.
+            AnswerError: no lines, lines that are not shown, or all that are; of another
+                file.
         """
         match = _LINES.fullmatch(answer) if len(answer) < 300 else None
         if match is None:
             raise not_read(answer, self.prompt.how)
+        name, _, kind = self.file.rpartition(".")
+        named = _FILE.findall(answer)
+        if name and any(f != self.file and f.endswith(f".{kind}") for f in named):
+            raise not_read(answer, self.how_in_file())
         first = int(match[1])
         last = int(match[2] or first)
         if self.key.first <= first <= last <= self.key.last:

@@ -338,6 +338,12 @@ def test_any_line_of_the_span_counts(answer, credit, said):
     assert said in " ".join(remark.text for remark in grade.remarks)
 
 
+@pytest.mark.parametrize("answer", ["b.py:12", "src/b.py#L12-L13", "b.py, line 12"])
+def test_line_of_another_file_costs_no_try(answer):
+    with pytest.raises(AnswerError, match=r"expected a line of a\.py, 10 to 20"):
+        asked("line").grade(answer)
+
+
 @pytest.mark.parametrize("answer", ["99", "9-12", "13-12", "10-20", "1-99999"])
 def test_lines_that_were_not_offered_cost_no_try(answer):
     with pytest.raises(AnswerError, match="10 to 20"):
