@@ -28,6 +28,10 @@ _COMPREHENSIONS = {
     "generator_expression",
 }
 _BLOCKS = {"block", "module"}
+_BRANCHES = {
+    *("elif_clause", "else_clause", "case_clause"),
+    *("except_clause", "except_group_clause"),
+}
 
 
 def facts_at(node: Node, scope: Node) -> Iterator[Fact]:
@@ -41,6 +45,37 @@ def facts_at(node: Node, scope: Node) -> Iterator[Fact]:
         if above.type in _BLOCKS:
             yield from _before(above, node.start_byte)
         node = above
+
+
+def never_both(one: Node, other: Node) -> bool:
+    """Tell whether two places stand in branches of which one alone is taken.
+
+    Those are of an ``if``, of a conditional expression, the cases of a ``match`` and
+    what handles the errors of a ``try``, beside its ``else``.
+    """
+    here = dict(_branches_around(one))
+    for fork, (number, is_body) in _branches_around(other):
+        mine, is_my_body = here.get(fork, (number, is_body))
+        # What a later branch tests is reached past the tests before it, not past a body.
+        if mine != number and (is_my_body if mine < number else is_body):
+            return True
+    return False
+
+
+def _branches_around(node: Node) -> Iterator[tuple[int, tuple[int, bool]]]:
+    """Yield each fork around a node: which branch it is in, and whether in its body."""
+    inner: Node | None = None
+    while node.parent is not None:
+        above = node.parent
+        if above.type == "conditional_expression":
+            parts = [n for n in above.named_children if n.type not in COMMENTS]
+            if node != parts[1]:
+                yield above.id, (node.start_byte, True)
+        elif node.type in _BRANCHES or node == _field(above, "consequence"):
+            whole = inner or node  # a branch that is meant itself is what it tests
+            is_body = "block" in (node.type, whole.type) or whole.type == "else_clause"
+            yield above.id, (node.start_byte, is_body)
+        inner, node = node, above
 
 
 def conditions_in(source: SourceFile, symbol: str | None) -> Iterator[Found]:

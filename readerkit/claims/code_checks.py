@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from readerkit.anchors.code_search import (
@@ -19,7 +19,7 @@ from readerkit.anchors.code_search import (
     only_python,
     scopes_of,
 )
-from readerkit.anchors.conditions import facts_at
+from readerkit.anchors.conditions import facts_at, never_both
 from readerkit.anchors.settings import find_default, is_like, is_of_field
 from readerkit.anchors.suggestions import shorten
 from readerkit.claims.ground import Ground
@@ -241,9 +241,17 @@ def _lines(found: Iterable[Found]) -> str:
 
 
 def hold_order(check: OrderCheck, ground: Ground) -> Proof:
-    """Hold that the first places of some patterns follow one another."""
+    """Hold that the first places of some patterns follow one another.
+
+    In Python no two of them stand in branches that exclude each other.
+    """
     source = ground.file(check.file)
     firsts = [first_code(code, source, check.symbol)[0] for code in check.code]
+    if source.language.is_python:
+        for one, other in combinations(firsts, 2):
+            if never_both(one.node, other.node):
+                said = f"never both: {one}; {other}"
+                return verdict_on(ground, [one, other], said, holds=False)
     starts = [each.begin for each in firsts]
     return verdict_on(
         ground,

@@ -423,6 +423,54 @@ WENT = [
 ]
 
 
+FORKS = """\
+def f(x):
+    if a():
+        b()
+    elif c():
+        d()
+    else:
+        e()
+    y = g() if h() else i()
+    match x:
+        case 1 if j():
+            k()
+        case _ if l():
+            m()
+    try:
+        n()
+    except A:
+        o()
+    except B:
+        p()
+    else:
+        q()
+    if x:
+        return
+    while r():
+        s()
+    else:
+        t()
+"""
+EXCLUSIVE = ["bc", "bd", "be", "de", "gi", "kl", "km", "op", "oq", "pq"]
+ONE_AFTER_ANOTHER = ["ab", "ac", "ae", "cd", "ce", "bg", "jk", "jl", "jm", "no", "nq"]
+ONE_AFTER_ANOTHER += ["rs", "rt", "st", "dk", "et"]
+
+
+def test_branches_are_tested_one_after_another():
+    check = {"order": {"file": "lib/forks.py", "code": ["if a():", "elif c():", "d()"]}}
+    files = {"lib/forks.py": FORKS, "far/away.py": ""}
+    assert held(check, files=files).state == "holds"
+
+
+@pytest.mark.parametrize("pair", EXCLUSIVE + ONE_AFTER_ANOTHER)
+def test_places_of_which_one_alone_is_reached_have_no_order(pair):
+    check = {"order": {"file": "lib/forks.py", "code": [f"{name}()" for name in pair]}}
+    proof = held(check, files={"lib/forks.py": FORKS, "far/away.py": ""})
+    assert proof.state == ("false" if pair in EXCLUSIVE else "holds")
+    assert ("never both" in proof.found) == (pair in EXCLUSIVE)
+
+
 @pytest.mark.parametrize(("check", "what", "first"), WENT)
 def test_what_went_to_another_file_is_told_with_its_place(check, what, first):
     files = {path: "assert 0\n" for path in FILES} | {
