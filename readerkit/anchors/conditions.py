@@ -56,7 +56,7 @@ def never_both(one: Node, other: Node) -> bool:
     here = dict(_branches_around(one))
     for fork, (number, is_body) in _branches_around(other):
         mine, is_my_body = here.get(fork, (number, is_body))
-        # What a later branch tests is reached past the tests before it, not past a body.
+        # What a later branch tests is reached past earlier tests, not past a body.
         if mine != number and (is_my_body if mine < number else is_body):
             return True
     return False

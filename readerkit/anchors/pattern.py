@@ -46,7 +46,7 @@ from keyword import iskeyword, issoftkeyword
 
 from tree_sitter import Node
 
-from readerkit.anchors.pattern_match import Header, PatternNode, same_content, same_kind
+from readerkit.anchors.pattern_node import Header, PatternNode, same_content, same_kind
 from readerkit.anchors.placeholders import read_pieces, read_statement, with_gaps
 from readerkit.anchors.search_token import Needle, needle_of, positions
 from readerkit.anchors.tree import MAX_DEPTH, UNCOUNTED, check_depth

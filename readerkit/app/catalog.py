@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from readerkit.app.cached_files import digest, keep, kept_place, parsed_by, read_kept
-from readerkit.app.user_folders import own_place
+from readerkit.app.own_place import own_place
 from readerkit.errors import (
     ContentError,
     EstimateError,

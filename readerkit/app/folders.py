@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from readerkit.app.user_folders import own_place
+from readerkit.app.own_place import own_place
 from readerkit.errors import ReaderkitError, WrongUseError
 from readerkit.system.json_file import MAX_BYTES
 from readerkit.system.private_files import tighten

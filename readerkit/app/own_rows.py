@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from readerkit.app.user_folders import own_place
+from readerkit.app.own_place import own_place
 
 if TYPE_CHECKING:
     from pathlib import Path

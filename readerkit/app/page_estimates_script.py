@@ -13,7 +13,7 @@ from readerkit.app.folders import PACKAGE, cache_folder
 from readerkit.app.interface_translation import read_words
 from readerkit.estimate.instrument import Shipped
 from readerkit.model.freshness import digest
-from readerkit.render.script.translate import data, translate
+from readerkit.render.javascript.translate import data, translate
 
 FILE = "theme/estimates.js"
 ENTRIES = {
@@ -33,7 +33,7 @@ METHODS = ("value", "formula", "substitution", "symbols", "said", "to_plain")
 
 def estimates_script() -> bytes:
     """Return what the page of estimates computes with, and what it knows by name."""
-    folders = ("render/script", "estimate", "model", "wording")
+    folders = ("render/javascript", "estimate", "model", "wording")
     code = [path for each in folders for path in sorted((PACKAGE / each).glob("*.py"))]
     code += [PACKAGE / "errors.py", PACKAGE / "render" / "estimate_table.py"]
     minis = ("schedules.py", "timeline.py", "zero_bubble_orders.py")

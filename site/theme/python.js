@@ -1,6 +1,6 @@
 // What scripts that are translated from Python run on: its values and its arithmetic.
 // Whole numbers are BigInt and stay exact; floats are Number. See python-texts.js for
-// text, and readerkit/render/script for what translates.
+// text, and readerkit/render/javascript for what translates.
 "use strict";
 
 const readerkitPython = (() => {

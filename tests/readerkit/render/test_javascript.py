@@ -6,7 +6,7 @@ import pytest
 
 from readerkit.app.page_estimates_script import ENTRIES, METHODS, _source
 from readerkit.errors import ReaderkitError
-from readerkit.render.script.translate import data, translate
+from readerkit.render.javascript.translate import data, translate
 
 ENTRY = {"start": ("readerkit.sample", "start")}
 

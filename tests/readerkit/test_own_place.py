@@ -3,7 +3,7 @@
 import platformdirs
 import pytest
 
-from readerkit.app.user_folders import own_place
+from readerkit.app.own_place import own_place
 
 
 @pytest.mark.parametrize(

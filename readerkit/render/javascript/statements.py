@@ -6,10 +6,10 @@ import ast
 import json
 from collections.abc import Callable, Iterable
 
-from readerkit.render.script.calls import CallWriter
-from readerkit.render.script.expressions import OPERATORS
-from readerkit.render.script.program import Definition, Own, trouble
-from readerkit.render.script.scope import FunctionScope, bound_in, local, parameters
+from readerkit.render.javascript.calls import CallWriter
+from readerkit.render.javascript.expressions import OPERATORS
+from readerkit.render.javascript.program import Definition, Own, trouble
+from readerkit.render.javascript.scope import FunctionScope, bound_in, local, parameters
 
 _NO_DECORATORS = frozenset(("property", "classmethod", "staticmethod"))
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from readerkit.render.script.program import Own, Read, ScriptProgram
-from readerkit.render.script.scope import ScriptNames
-from readerkit.render.script.statements import Statements
+from readerkit.render.javascript.program import Own, Read, ScriptProgram
+from readerkit.render.javascript.scope import ScriptNames
+from readerkit.render.javascript.statements import Statements
 
 
 def translate(

@@ -65,7 +65,7 @@ def trouble(module: str, node: ast.AST, what: str) -> ReaderkitError:
     line = getattr(node, "lineno", 0)
     return ReaderkitError(
         f"{module.replace('.', '/')}.py:{line}: not translated to JavaScript: {what} "
-        "(readerkit/render/script knows a part of Python)"
+        "(readerkit/render/javascript knows a part of Python)"
     )
 
 

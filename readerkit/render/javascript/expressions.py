@@ -10,8 +10,8 @@ import ast
 import json
 from collections.abc import Callable, Sequence
 
-from readerkit.render.script.program import TYPES, trouble
-from readerkit.render.script.scope import (
+from readerkit.render.javascript.program import TYPES, trouble
+from readerkit.render.javascript.scope import (
     FunctionScope,
     ScriptNames,
     bound_in,

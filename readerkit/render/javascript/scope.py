@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from readerkit.render.script.program import Native, Own, ScriptProgram, trouble
+from readerkit.render.javascript.program import Native, Own, ScriptProgram, trouble
 
 
 def words(text: str) -> frozenset[str]:

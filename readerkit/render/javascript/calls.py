@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import json
 
-from readerkit.render.script.expressions import Expressions, is_type
-from readerkit.render.script.program import Own, is_cast
-from readerkit.render.script.scope import FunctionScope, parameters, words
+from readerkit.render.javascript.expressions import Expressions, is_type
+from readerkit.render.javascript.program import Own, is_cast
+from readerkit.render.javascript.scope import FunctionScope, parameters, words
 
 OF_TEXT_AND_LISTS = words(
     "split strip startswith endswith partition rpartition replace format "
