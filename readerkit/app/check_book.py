@@ -95,23 +95,19 @@ def _check_pages(
     library: Library, opened: Mapping[str, Sources], found: HeldCounts
 ) -> Iterator[ContentFault]:
     from readerkit.app.page_questions import read_banks
-    from readerkit.app.read_chapters import read_chapters
+    from readerkit.app.read_chapters import read_chapters, read_labs
     from readerkit.app.read_paths import read_routes
     from readerkit.app.read_writing import (
         diagram_files,
         draw_diagram,
         read_diagram_at,
-        read_labs,
         read_supplies,
     )
     from readerkit.render.html.chapter_check import Named, check_chapter
 
     root, diagrams = library.root, diagram_files(library.root)
     chapters, labs = [*read_chapters(root)], [*read_labs(root)]
-    scripts = [
-        *chapters,
-        *(script for lab in labs for script in (lab.problem, lab.solution) if script),
-    ]
+    scripts = [*chapters, *(text for lab in labs for text in lab.texts)]
     found.counts |= {"chapter": len(chapters), "lab": len(labs)}
     found.counts["diagram"] = len(diagrams)
     names = {path.stem for path in diagrams}

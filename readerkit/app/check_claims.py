@@ -35,17 +35,25 @@ def entries_of(library: Library, upstream: Upstream | None = None) -> list[Claim
     book = library.book
     if upstream is not None:
         return [*book.notes_on(upstream.name)]
-    entries: list[Claimable] = [*book.claimed()]
-    # What these bring along takes longer than the notes of a small book.
-    if (library.root / "site" / "pages").is_dir():
-        from readerkit.app.read_chapters import read_chapters
-
-        entries += read_chapters(library.root)
+    entries: list[Claimable] = [*book.claimed(), *written_for_pages(library)]
+    # What this brings along takes longer than the notes of a small book.
     if (library.root / "quizzes").is_dir():
         from readerkit.app.quiz_banks import QuizBanks
 
         entries += QuizBanks.at(library.root).questions()
     return entries
+
+
+def written_for_pages(library: Library) -> Iterator[Claimable]:
+    """Yield what may carry claims of all that is written for pages alone."""
+    root = library.root
+    if not (root / "site" / "pages").is_dir():
+        return
+    from readerkit.app.read_chapters import read_chapters, read_labs
+
+    yield from read_chapters(root)
+    for lab in read_labs(root):
+        yield from lab.texts
 
 
 def entry_named(library: Library, name: str) -> Claimable:
@@ -55,7 +63,7 @@ def entry_named(library: Library, name: str) -> Claimable:
         ReaderkitError: none, or several.
     """
     entries = entries_of(library)
-    what = "note, concept, mirror, tour, chapter or question"
+    what = "note, concept, mirror, tour, chapter, lab or question"
     meant = choose(what, name, dict.fromkeys(entry.id for entry in entries))
     return next(entry for entry in entries if entry.id == meant)
 

@@ -24,7 +24,13 @@ from readerkit.app.page_questions import (
     phase_views,
     read_banks,
 )
-from readerkit.app.read_chapters import read_chapter, read_chapters, read_text
+from readerkit.app.read_chapters import (
+    CHAPTERS,
+    LABS,
+    read_chapters,
+    read_labs,
+    read_text,
+)
 from readerkit.app.read_paths import FIRST_QUESTION, FIRST_STOP, read_routes
 from readerkit.content.book import MINIS
 from readerkit.content.diagrams import DIAGRAM, Diagram, in_spanish, read_diagram
@@ -37,11 +43,10 @@ from readerkit.model.freshness import digest
 from readerkit.model.language import SPANISH
 from readerkit.quiz.bank import Bank
 from readerkit.render.diagram_labels import CENTRED, place_labels
-from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing
 from readerkit.render.html.supplies import Supplies
 
-LABS, DIAGRAMS = (Path("site", "pages", kind) for kind in ("labs", "diagrams"))
+DIAGRAMS = Path("site", "pages", "diagrams")
 
 
 def read_writing(
@@ -107,24 +112,10 @@ def _minis(library: Library) -> dict[str, str]:
 def _estimates(library: Library) -> bool:
     """Tell whether a book is about what the page of estimates computes."""
     named = any(concept.estimates for concept in library.book.concepts.values())
-    if named or any((library.root / LABS).parent.glob("chapters/*.md")):
+    if named or any((library.root / CHAPTERS).glob("*.md")):
         return True
     labs = (library.root / LABS).glob("*.md")
     return any("```setting" in read_text(path, library.root) for path in labs)
-
-
-def read_labs(root: Path) -> Iterator[LabScript]:
-    """Yield the labs of a book in their order."""
-    for path in sorted((root / LABS).glob("*.md")):
-        if "." in path.stem:  # a solution, or a translation
-            continue
-        solution = path.with_suffix(".solution.md")
-        task = path.with_suffix(".task.yaml")
-        yield LabScript(
-            read_chapter(path, path.stem, root),
-            read_chapter(solution, path.stem, root) if solution.exists() else None,
-            read_text(task, root) if task.exists() else "",
-        )
 
 
 def _diagrams(root: Path, sources: Mapping[str, Sources]) -> Iterator[Diagram]:

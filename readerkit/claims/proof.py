@@ -53,7 +53,7 @@ class Sentence:
     """A claim, and the entry whose words it holds."""
 
     entry: str
-    """The id of the note, the concept, the mirror, the chapter or the question."""
+    """The id of the note, the concept, the chapter or whatever else it is."""
     claimed: Claimed
     claim: Claim
 
@@ -72,7 +72,7 @@ def lines_of(sentence: Sentence, proof: Proof) -> tuple[str, ...]:
 
 
 class Claimable(Protocol):
-    """What may carry claims: a note, a concept, a mirror, a chapter, a question."""
+    """What may carry claims: a note, a concept, a chapter, a lab, a question."""
 
     @property
     def id(self) -> str:

@@ -3,7 +3,7 @@
 A sentence asserts what a program could refute where it says default, only, never,
 always, nothing, none, every, neither, nowhere, first, a state of a switch, a count
 or a number. Code, identifiers and numbers that are names (``fp32``, section 4.2,
-rank 0) do not count.
+rank 0, the 2. of a list) do not count, and a question asserts nothing.
 
 A word that speaks of all or of none must itself stand in what a claim says, and that
 lines stand somewhere does not prove it; so must a default and the state of a switch.
@@ -48,13 +48,15 @@ _CODE = re.compile(r"(`+).+?\1|\$[^$\n]+\$|\{[^{}\n]+\}|https?://\S+")
 _NUMBERED = re.compile(
     r"\b(?:sections?|chapters?|figures?|tables?|appendix|equations?|versions?|parts?"
     r"|ranks?|stages?|levels?|layers?|steps?|ZeRO|GPT|Python|PyTorch|Megatron|torch)"
-    r"[ -]\d[\d.]*(?:(?:, | and | to | or |-)\d[\d.]*)*|§+ ?\d[\d.]*",
+    r"[ -]\d[\d.]*(?:(?:, | and | to | or |-)\d[\d.]*)*|§+ ?\d[\d.]*|^\d+\.(?= )",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[A-Za-z0-9][\w.+/-]*")
 _AMOUNT = re.compile(r"\d[\d,.]*(?:[kKMGTPE]i?B|[kKMBTx]|ms|s|%)?[.,]?")
 _CUT = re.compile(r"[;:] |, (?=(?:so|but|while|hence|since|because|yet)\b)")
-_SHORT = re.compile(r"\b(?:e\.g|i\.e|cf|vs|etc|no|fig|sec|eq|al|approx|resp|[A-Z])\.$")
+_SHORT = re.compile(
+    r"^\d+\.$|\b(?:e\.g|i\.e|cf|vs|etc|no|fig|sec|eq|al|approx|resp|[A-Z])\.$"
+)
 _END = re.compile(r"[.!?][\"')\]*_]*(?= [^a-z])")
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=(?:[-*|]|\d+\.)\s)")
 
@@ -75,6 +77,8 @@ def unproved(entry: Claimed) -> Iterator[Unproved]:
     for name, text in entry.texts.items():
         said = [*places_of(entry.claims, one_spaced(text))]
         for start, sentence in sentences_of(text):
+            if sentence.endswith("?"):
+                continue
             near = [
                 (claim, first - start, last - start)
                 for claim, first, last in said

@@ -4,7 +4,7 @@ Between fences stands what is resolved when the site is built: ``note ID``, ``di
 NAME``, ``mechanism NAME``, ``schedule NAME RANKS MICROBATCHES [CHUNKS]``, ``setting
 KEY=VALUE ...`` with an item of an estimate a line, ``predict ID`` and ``question ID``
 of a quiz, ``mini NAME [SECTION]``, ``tour ID``; ``let`` gives names to numbers. What
-proves the sentences of a chapter stands beside it, in ``NN-name.yaml``.
+proves the sentences of a text stands beside it: ``NN-name.yaml`` by ``NN-name.md``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ FENCES = (
     *("predict", "question", "mini", "tour"),
 )
 _FENCE = re.compile(rf"^```({'|'.join(FENCES)})\b *(.*)\n((?s:.*?))^```$", re.MULTILINE)
-_PARAGRAPH = re.compile(r"(?m)^(?!#|```)\S.*(?:\n(?!#)[^\S\n]*\S.*)*")
+_PARAGRAPH = re.compile(
+    r"(?m)^```(?s:.*?)^```$|^(?!#)(?P<prose>\S.*(?:\n(?!#|```)[^\S\n]*\S.*)*)"
+)
 
 
 class ScriptClaims(Model, frozen=True):
-    """What stands beside a chapter: what proves its sentences."""
+    """What stands beside a text: what proves its sentences."""
 
     claims: Claims
 
@@ -46,10 +48,10 @@ class Paragraph(Claimed, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ChapterText:
-    """The text of a chapter, as it was read."""
+    """The text of a chapter, a lab or its solution, as it was read."""
 
     name: str
-    """``why-distributed``"""
+    """``why-distributed``, ``lab-02``, ``lab-02-solution``"""
     file: str
     text: str
     spanish: str = ""
@@ -76,6 +78,8 @@ class ChapterText:
         left = list(self.claims)
         for part in parts_of(self.text, self.file):
             for match in _PARAGRAPH.finditer("" if part.kind else part.body):
+                if not match["prose"]:  # code
+                    continue
                 words = one_spaced(match[0])
                 own = [each for each in left if one_spaced(each.says) in words]
                 left = [each for each in left if each not in own]
@@ -92,6 +96,23 @@ class ChapterText:
                 yield claim.place.fault(
                     "'says' what no text says", f"'{claim.says}'", expected
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class LabScript:
+    """The texts of a lab, as they were read."""
+
+    name: str
+    """``02``"""
+    problem: ChapterText
+    solution: ChapterText | None = None
+    task: str = ""
+    """The cloud task, or nothing."""
+
+    @property
+    def texts(self) -> tuple[ChapterText, ...]:
+        """The problem, and the solution where there is one."""
+        return (self.problem, *([self.solution] if self.solution else []))
 
 
 @dataclass(frozen=True, slots=True)

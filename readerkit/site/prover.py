@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from readerkit.app.check_claims import written_for_pages
 from readerkit.app.folders import read_at_most
 from readerkit.app.library import Library
 from readerkit.app.open_ground import open_ground
-from readerkit.app.read_chapters import read_chapters
 from readerkit.app.records import code_today
 from readerkit.claims.check_dispatch import hold
 from readerkit.claims.ground import Ground
@@ -61,8 +61,7 @@ def prove(
     library: Library, banks: Iterable[Bank], prover: Prover
 ) -> dict[str, list[tuple[Sentence, Proof]]]:
     """Return the claims of what has a page, held, by the id of what they stand in."""
-    entries: list[Claimable] = [*library.book.claimed()]
-    entries += read_chapters(library.root)
+    entries: list[Claimable] = [*library.book.claimed(), *written_for_pages(library)]
     entries += [each for bank in banks for each in bank.questions.values()]
     found: dict[str, list[tuple[Sentence, Proof]]] = {}
     for entry in entries:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from readerkit.anchors.xref.links import File
 from readerkit.content.annotations import Concept
 from readerkit.content.book import MINIS
-from readerkit.content.chapters import ChapterText, Part, parts_of
+from readerkit.content.chapters import ChapterText, LabScript, Part, parts_of
 from readerkit.content.concept_order import by_need, mirrors_in_turn
 from readerkit.content.mirrors import Mirror
 from readerkit.model import addresses
@@ -24,7 +24,6 @@ from readerkit.model.language import said
 from readerkit.render.html.chapter import chapter_title
 from readerkit.render.html.escape import shown
 from readerkit.render.html.estimate_examples import SECTIONS
-from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.mechanism_list import MECHANISMS, Mechanism
 from readerkit.render.html.mechanisms import names as mechanism_names
 from readerkit.render.html.notes import mirror_title
@@ -280,7 +279,7 @@ class _Stops:
         return Readable(addresses.source_page(*file), Text(name), kind, about)
 
     def _lab(self, lab: LabScript) -> Readable:
-        texts = [each.text for each in (lab.problem, lab.solution) if each]
+        texts = [each.text for each in lab.texts]
         about: Counter[str] = Counter(
             name for text in texts for name in self._mentioned(text)
         )
@@ -294,7 +293,7 @@ class _Stops:
             for mirror in self._mirrors
             if {file for file in files if file[0] == MINIS} & {*self._minis_of(mirror)}
         )
-        page = addresses.lab_page(lab.problem.name)
+        page = addresses.lab_page(lab.name)
         title = chapter_title(lab.problem)
         return Readable(page, title, "lab", about, frozenset(named))
 

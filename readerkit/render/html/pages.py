@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from readerkit.anchors.xref.links import File
-from readerkit.content.chapters import ChapterText
+from readerkit.content.chapters import ChapterText, LabScript
 from readerkit.content.diagrams import Diagram
 from readerkit.content.kept_drift import KeptDrift
 from readerkit.content.paths_file import ReadingPaths
@@ -24,7 +24,7 @@ from readerkit.render.html.environment import Templates
 from readerkit.render.html.estimate_examples import Examples, headings
 from readerkit.render.html.estimate_page import estimate_page
 from readerkit.render.html.file_page import file_page
-from readerkit.render.html.lab_page import LabScript, lab_lines, lab_page
+from readerkit.render.html.lab_page import lab_lines, lab_page
 from readerkit.render.html.mechanisms import lines, mechanism_page, names
 from readerkit.render.html.mirror_page import mirror_index, mirror_page
 from readerkit.render.html.outline import outline, peek_script
@@ -218,7 +218,8 @@ def _text_pages(model: SiteModel, writing: Writing) -> Made:
         chapter = partial(chapter_page, model, script, writing.supplies)
         found[addresses.chapter_page(script.name)] = ("chapter.html", chapter)
     if labs := lab_lines(writing.labs):
-        lab_index = {"title": "Labs", "labs": labs}
+        counts = [sum(len(text.claims) for text in lab.texts) for lab in writing.labs]
+        lab_index = {"title": "Labs", "labs": [*zip(labs, counts, strict=True)]}
         found[addresses.LABS] = ("labs.html", lambda: lab_index)
     for lab, (page, _) in zip(writing.labs, labs, strict=True):
         found[page] = ("lab.html", partial(lab_page, model, lab, writing.supplies))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import to_builtins
 
 from readerkit.content.annotations import TEXT_FIELDS
-from readerkit.content.chapters import ChapterText
+from readerkit.content.chapters import ChapterText, LabScript
 from readerkit.content.inline_numbers import INLINE
 from readerkit.content.paths_file import ReadingPaths
 from readerkit.evidence.executed_lines import op_name
@@ -24,7 +24,6 @@ from readerkit.model.language import SPANISH, in_each
 from readerkit.render.html import mechanisms, search_names
 from readerkit.render.html import search_packing as packing
 from readerkit.render.html.estimate_examples import SECTIONS
-from readerkit.render.html.lab_page import LabScript
 from readerkit.render.html.pages import Writing, menu, tree_items
 from readerkit.render.html.quiz_page import BankView, begun
 from readerkit.render.html.search_stems import Stems
@@ -199,7 +198,7 @@ def _chapters(scripts: Iterable[ChapterText]) -> Iterator[Indexed]:
 
 def _labs(labs: Iterable[LabScript]) -> Iterator[Indexed]:
     for lab in labs:  # what its solution says is for after an attempt
-        yield _text("lab", lab.problem, addresses.lab_page(lab.problem.name))
+        yield _text("lab", lab.problem, addresses.lab_page(lab.name))
 
 
 def _mechanisms(model: SiteModel) -> Iterator[Indexed]:

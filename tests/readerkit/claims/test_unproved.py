@@ -19,6 +19,7 @@ SPLIT = {
     "A title without a stop": 1,
     "One\nline. Two\n\nThree": 3,
     "Steps:\n- one\n- two. Two": 4,
+    "1. One.\n2. Two. Three": 3,
     "": 0,
 }
 
@@ -56,6 +57,8 @@ SILENT = [
     "Ranks 0 and 1, stage 2 of version 0.16.1.",
     "torch.distributed and _first_bucket and a.only_one.",
     "One of them is onward.",
+    "Are there only two, as always?",
+    "2. Look up what it costs.",
     "It says not only why.",
     "It needs no more and is no longer here; let no hook pass.",
     "They leave at once, once a second one asks.",

@@ -1,4 +1,4 @@
-"""Claims on a chapter's paragraphs and on a quiz: held, locked, listed and shown."""
+"""Claims on paragraphs of chapters and labs, and on a quiz: held, listed and shown."""
 
 from __future__ import annotations
 
@@ -44,6 +44,18 @@ claims:
   - {{says: off by default, {READY}}}
   - {{says: A batch holds 8, {LIMIT}}}
 """
+LAB = """\
+# Lab 01: train
+
+1. Run it. Is it always on?
+
+```yaml
+hours: 3
+```
+
+The batch has 8.
+"""
+SOLUTION = "# What it was\n\nEach batch\nhad 8. None was empty.\n"
 QUESTION = f"""\
 - id: pick
   type: single
@@ -68,10 +80,15 @@ QUESTION = f"""\
 PAGE = "site/pages/chapters/01-training.md"
 SIDE = PAGE.replace(".md", ".yaml")
 QUIZ = "quizzes/7/all.yaml"
+TASK, KEY = (f"site/pages/labs/01{part}.yaml" for part in ("", ".solution"))
 MORE = {
     f"../{PAGE}": CHAPTER,
     f"../{PAGE[:-3]}.es.md": SPANISH,
     f"../{SIDE}": BESIDE,
+    f"../{TASK[:-5]}.md": LAB,
+    f"../{TASK}": f"claims:\n  - {{says: batch has 8, {LIMIT}}}\n",
+    f"../{KEY[:-5]}.md": SOLUTION,
+    f"../{KEY}": f"claims:\n  - {{says: batch had 8, {LIMIT}}}\n",
     "../quizzes/7/bank.yaml": ONE_OBJECTIVE,
     f"../{QUIZ}": QUESTION,
 }
@@ -100,13 +117,17 @@ def told_by(done: Result) -> str:
 def test_they_are_held_and_what_nothing_proves_is_listed(placed):
     done = placed.run("annotate", "--check", "--claims")
     assert (done.code, done.err) == (0, "")
-    assert "claims: 5 sentences held\n" in done.out
+    assert "claims: 7 sentences held\n" in done.out
     assert f"{PAGE}:9: training, text (Only): Only one waits.\n" in done.out
+    told = f"{KEY[:-5]}.md:3: lab-01-solution, text (None): None was empty.\n"
+    assert told in done.out and "lab-01, " not in done.out
     assert f"{QUIZ}:19: pick, why (8): It has 8 of them.\n" in done.out
 
 
 FALSE = {
     "a chapter": (SIDE, "READY, is: false", "READY, is: true", 2, "training"),
+    "a lab": (TASK, "is: 8", "is: 9", 2, "lab-01"),
+    "a solution": (KEY, "is: 8", "is: 9", 2, "lab-01-solution"),
     "an explanation": (QUIZ, "LIMIT, is: 8", "LIMIT, is: 9", 8, "pick"),
     "a right option": (QUIZ, "READY, is: false", "READY, is: true", 13, "pick"),
     "why one is wrong": (QUIZ, "is False, default: {file: lib/train.py, of: READY, "
@@ -152,6 +173,11 @@ REFUSED = {
         SIDE, "A batch holds 8", "of them. Only one",
         f"{SIDE}:3: 'says' what no text says",
     ),
+    "words of no paragraph of a lab": (
+        TASK, "batch has 8", "'hours: 3'",
+        f"{TASK}:2: 'says' what no text says: got 'hours: 3', expected words of one "
+        f"paragraph of {TASK[:-5]}.md",
+    ),
     "no claims beside a chapter": (
         SIDE, BESIDE, "claim: []\n", f"{SIDE}:1: unknown key: got 'claim', expected "
         "'claims', perhaps",
@@ -179,6 +205,8 @@ def test_what_is_no_such_claim_is_refused_once_with_its_place(what, placed):
     ("name", "says"),
     [
         ("training", ["off by default", "A batch holds 8"]),
+        ("lab-01", ["batch has 8"]),
+        ("lab-01-s", ["batch had 8"]),
         ("pick", ["limit is 8", "off by default", "is False"]),
         ("collectives", []),
         ("close", []),
@@ -206,3 +234,19 @@ def test_a_chapters_page_marks_them_in_both_languages(placed, tmp_path):
     mark = 'class=proved[^>]* href="#training-claim-1"'
     assert len(re.findall(mark, page)) == 2
     assert page.count('id="training-claim-2"') == 1
+
+
+def test_a_labs_page_marks_them_and_keeps_those_of_the_solution_with_it(
+    placed, tmp_path
+):
+    site = tmp_path / "site"
+    done = placed.run("site", "build", "--output", str(site))
+    assert done.code == 0, done.err
+    page = (site / "labs" / "01.html").read_text()
+    problem, _, solution = page.partition('id="solution"')
+    for part, name in ((problem, "lab-01"), (solution, "lab-01-solution")):
+        assert f'href="#{name}-claim-1"' in part
+        assert part.count(f'id="{name}-claim-1"') == 1
+    assert "batch had 8" not in problem
+    listed = (site / "labs" / "index.html").read_text()
+    assert "2 claimsafirmaciones" in re.sub("<[^>]+>", "", listed)
