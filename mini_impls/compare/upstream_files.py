@@ -77,11 +77,12 @@ def program_of(mini: str) -> list[TreePath]:
     run upstream.
     """
     found = {parse_path(LAUNCHER[1])}
-    todo = [f"{PROGRAM}.rank_worker", f"{PROGRAM}.{mini}"]
+    todo = first = [f"{PROGRAM}.rank_worker", f"{PROGRAM}.{mini}"]
     while todo:
-        name = todo.pop()
+        name, *todo = todo
         path = parse_path(f"{name.replace('.', '/')}.py")
-        if path in found or not (MINIS_ROOT / path).is_file():
+        # Of what is imported from a module some is a module, and some is none.
+        if path in found or not (name in first or (MINIS_ROOT / path).is_file()):
             continue
         found.add(path)
         for node in ast.walk(ast.parse((MINIS_ROOT / path).read_bytes())):

@@ -178,7 +178,8 @@ def from_package(
         order = ("installed",) if installed else ("package",)
         files = list_files(asked, store, sources=order, report=_quiet)
     except SourceError as error:
-        raise ReaderkitError(f"{subject}: {error}") from None
+        no_folder = "" if own or version else "no folder of that name is here, and "
+        raise ReaderkitError(f"{subject}: {no_folder}{error}") from None
     kept = _kept(wanted, files, subject, is_given=bool(tuple(include)))
     upstream = Upstream(name, name, kept, package=package, installed=installed)
     release: dict[str, Any] = {"name": project, "version": package.version}

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 import torch
 
 from mini_impls import ddp
@@ -22,6 +23,11 @@ def test_the_program_of_a_comparison_is_what_its_ranks_import_of_its_folder():
     others = {f"{folder}/{name}.py" for name in ("run", "verdicts", "show", "pipeline")}
     assert not others & {*program_of("ddp")}
     assert f"{folder}/zero_redundancy_optimizer.py" in program_of("zero")
+
+
+def test_a_mini_without_a_module_has_no_program():
+    with pytest.raises(FileNotFoundError, match=r"compare/nobody\.py"):
+        program_of("nobody")
 
 
 def test_shims_hold_inside_only():

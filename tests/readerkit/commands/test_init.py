@@ -318,6 +318,15 @@ def test_a_package_that_is_a_link_leads_to_its_folder(
     assert not (tmp_path / "b").exists()
 
 
+def test_what_is_neither_folder_nor_package_is_told_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    missed = run(capsys, "init", "no-such-thing")
+    assert (missed.code, missed.out) == (1, "")
+    assert "no-such-thing: no folder of that name is here, and no package" in missed.err
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_release_that_is_not_locked_is_refused(
     tmp_path, repository, monkeypatch, capsys
 ):
