@@ -11,6 +11,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.link_time import ranks_in_node
 from readerkit.estimate.parameters import parameter_count
 from readerkit.estimate.plan_cuts import PlanRequest
+from readerkit.estimate.schedules import STAGGERED
 from readerkit.estimate.setup import microbatches
 from readerkit.estimate.step_time import LINKS, StepTime
 from readerkit.model.language import Told
@@ -52,6 +53,12 @@ def reasons(question: PlanRequest, layout: Layout, time: StepTime) -> Iterator[s
             bubble=f"{time.bubble_share:.1%}",
             sent=f"{shares['pp'] / time.total:.1%}",
         )
+        if layout.schedule in STAGGERED:
+            yield Told(
+                "ranks of {schedule} end one after another: longer by that where the "
+                "optimizer waits for all",
+                schedule=layout.schedule,
+            )
     for axis, size, told in (
         ("cp", layout.cp, "{axis} {size}: {share} of the step shows"),
         ("ep", layout.ep, "{axis} {size}: {share} of the step"),

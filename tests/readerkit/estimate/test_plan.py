@@ -15,7 +15,7 @@ from readerkit.estimate.layout import Layout
 from readerkit.estimate.lint import check_batch, lint
 from readerkit.estimate.plan import plan
 from readerkit.estimate.plan_cuts import PlanRequest, cut_of
-from readerkit.estimate.schedules import SOURCES
+from readerkit.estimate.schedules import SOURCES, STAGGERED
 from readerkit.estimate.step_time import Assumptions
 from readerkit.model.language import said
 from tests.readerkit.estimate.catalog import CLUSTERS, shape
@@ -197,6 +197,8 @@ def test_a_schedule_that_is_asked_for_has_its_own_bubble_and_memory(
         assert time.bubble == pytest.approx(idle(layout.pp) * one)
         whole = 64 * each.memory.dense / layout.dp
         assert whole / SEVENTY_PARAMETERS == pytest.approx(weights, rel=0.15)
+        told = f"ranks of {schedule} end one after another" in " ".join(each.reasons)
+        assert told == (schedule in STAGGERED)
 
 
 def test_a_batch_too_small_for_a_schedule_is_named():
