@@ -96,6 +96,9 @@ OTHER_WORDS = {
     r"intercala\w*": "entrelazado",
     r"planificaci(ón|ones)": "schedule",
     r"cubos?": "bucket",
+    r"por omisión": "por defecto",
+    r"colocaci(ón|ones)": "placement",
+    r"envoltorios?": "wrapper",
 }
 """What is said otherwise: one word for a thing, in notes, questions and messages."""
 
