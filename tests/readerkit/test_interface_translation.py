@@ -22,7 +22,9 @@ from mini_impls.faults.symptoms import MEASURES, SYMPTOMS
 from readerkit.app import interface_translation
 from readerkit.app.interface_translation import FILE, read_words
 from readerkit.app.rebuilding import read_exercises
+from readerkit.claims.checks_in_words import say_check
 from readerkit.commands import rebuild
+from readerkit.content.claims import Claim, UsesCheck
 from readerkit.content.translations import INTERFACE
 from readerkit.content.validation import read_document
 from readerkit.content.vocabulary import (
@@ -256,3 +258,13 @@ def test_it_is_read_only_for_who_asks(language, reads, real_cache):
     command = [sys.executable, "-c", code, "annotate", "tp-row-forward", *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
     assert done.stderr.endswith(f"{reads}\n")
+
+
+@pytest.mark.parametrize("how", ["call", "set", "read", "any"])
+@pytest.mark.parametrize("found", [{"count": n} for n in (0, 1, 2)] + [{"are": ("b",)}])
+def test_how_a_name_is_used_has_one_verb(how, found):
+    check = UsesCheck(of="f", places=("a.py",), how=how, **found)
+    said = say_check(Claim("", uses=check), read_words().phrases.__getitem__)
+    nowhere = found.get("count") == 0
+    assert re.match(r"`f` (no )?se (llama|asigna|lee|usa) ", said)
+    assert (" no se " in said) is nowhere

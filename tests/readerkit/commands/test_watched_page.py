@@ -86,8 +86,8 @@ def test_what_the_estimates_say_of_a_rank_is_said_in_spanish():
     assert beside(line, say_in("es")) == (
         "rank 0 junto al cálculo: calcula 2.1 ms, 1.4 ms a 5.3 GFLOP/s de un "
         "producto solo (1.50 veces); enviado 4 kB, 4 kB según la fórmula (1.00 veces); "
-        "máximo 9 MB, 3 MB solo de los estados (3.00 veces); "
-        "espera 3%, burbuja 4% según el orden (0.75 veces)"
+        "pico 9 MB, 3 MB solo de los estados (3.00 veces); "
+        "espera 3%, burbuja 4% según el schedule (0.75 veces)"
     )
 
 
@@ -100,7 +100,7 @@ def test_why_more_is_sent_is_said_in_spanish():
     )
     line = "(1.56 times), with 518 bytes a call besides the tensors; peak 9 MB"
     assert beside(line, say_in("es")) == (
-        "(1.56 veces), con 518 bytes por llamada además de los tensores; máximo 9 MB"
+        "(1.56 veces), con 518 bytes por llamada además de los tensores; pico 9 MB"
     )
 
 
