@@ -70,7 +70,8 @@ class SourceLines:
         A mini is a file here, and has no other address.
         """
         page, _, fragment = place.page.partition("#")
-        for folder in (Path(), self._banks.root):
+        # Where `site build` writes it: what stands here is not of a book that is named.
+        for folder in [self._book] if self._book else [Path(), self._banks.root]:
             built = (folder / BUILT_SITE).absolute() / unquote(page)
             if built.is_file():
                 return f"{built.as_uri()}#{fragment}"

@@ -41,7 +41,8 @@ def due_questions(
     Fuzz is off and there are no steps within a day, so the same answers always give
     the same dates, in UTC. ``retention`` is the share that is to be remembered when
     a question comes back: a higher one brings it back sooner. What is dated after
-    ``moment``, by a clock that was wrong, stands before all else.
+    ``moment``, by a clock that was wrong, stands before all else, and where there is
+    nothing else the question is due: nobody knows for how long it was not asked.
     """
     scheduler = Scheduler(
         desired_retention=retention,
@@ -51,17 +52,25 @@ def due_questions(
     )
     cards: dict[str, Card] = {}
     missed: dict[str, bool] = {}
+    latest: dict[str, datetime] = {}
     now = timestamp(moment)
     for rows in sorted(
         tries(answers), key=lambda rows: (rows[0].answered <= now, rows[0].answered)
     ):
         name = rows[0].question
         card = cards.get(name) or Card(card_id=len(cards) + 1)
-        moment = datetime.fromisoformat(rows[0].answered).astimezone(UTC)
+        latest[name] = datetime.fromisoformat(rows[0].answered).astimezone(UTC)
         rating = _rating(rows)
-        cards[name], _ = scheduler.review_card(card, rating, moment)
+        cards[name], _ = scheduler.review_card(card, rating, latest[name])
         missed[name] = rating is Rating.Again
-    found = [Due(name, card.due, missed[name]) for name, card in cards.items()]
+    found = [
+        Due(
+            name,
+            min(moment, card.due) if latest[name] > moment else card.due,
+            missed[name],
+        )
+        for name, card in cards.items()
+    ]
     return sorted(found, key=lambda due: (due.moment, not due.missed, due.question))
 
 

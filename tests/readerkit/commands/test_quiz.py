@@ -458,7 +458,7 @@ def test_all_but_the_question_is_spanish(name, unread, wrong, book, english_word
 
 
 def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):
-    """The page of a site that was built here; the file, of a mini."""
+    """The page of the book's own site, once it is built; the file, of a mini."""
     monkeypatch.chdir(tmp_path)
     shown = bank(book).variant("pick", 0).prompt.options
     label = {option.text: option.label for option in shown}
@@ -468,9 +468,11 @@ def test_place_is_led_to_where_it_can_be_looked_at(book, tmp_path, monkeypatch):
     mini = ROOT / "mini_impls" / "ddp.py"
     assert re.search(rf"^    {re.escape(str(mini))}:\d+$", done.out, re.MULTILINE)
     page = source_page("megatron", "megatron/core/tensor_parallel/layers.py")
-    write_files(tmp_path / "build" / "site", {page: "a page"})
+    write_files(tmp_path / "build" / "site", {page: "a page of another book"})
+    assert "file:" not in typed(book, *one, answers=wrong).out
+    write_files(book / "build" / "site", {page: "a page"})
     done = typed(book, *one, answers=wrong)
-    address = (tmp_path / "build" / "site" / page).as_uri()
+    address = (book / "build" / "site" / page).as_uri()
     assert re.search(rf"^    {re.escape(address)}#L\d+-L\d+$", done.out, re.MULTILINE)
 
 

@@ -56,6 +56,11 @@ def test_what_a_wrong_clock_dated_ahead_is_no_later_answer():
     assert due(ahead, answer("a", 0), now=31)["a"] > 31, "it may be so by then"
 
 
+def test_what_a_wrong_clock_alone_has_answered_is_due():
+    assert due(answer("a", 1, days=300), now=2) == {"a": 2}
+    assert due(answer("a", 1, days=300), now=301)["a"] > 301
+
+
 def test_same_answers_give_the_same_dates():
     answers = [answer(name, i % 2, days=i / 7) for i, name in enumerate("abcdefg")]
     assert due(*answers) == due(*reversed(answers))
