@@ -362,6 +362,7 @@ window.readerkitIndex = function (data) {
     const names = typed.includes(" ") ? (query.match(/\w+_\w+/g) || []).map(letters) : [];
     names.forEach(function (name) { touch(called.having(name)); touch(marks.having(name)); });
     if (whole.length > 2) touch(called.having(whole));
+    if (whole.length > 2) for (const id of [whole, "q" + whole]) touch(marks.begun(id));
     if (isTyped) touch(called.having(letters(tail)));
     if (isTyped) files.forEach(function (_, at) { touched.add(firstFile + at); });
     if (isTypedAsCode && whole.length > 4) touch(called.about(whole.length));
@@ -370,6 +371,8 @@ window.readerkitIndex = function (data) {
       const entry = entries[number], isName = IS_NAME[entry.kind];
       let value = most && scores[number] * Math.pow(covered[number] / most, 2) * (!isName || isCode ? 1 : aside);
       if (whole.length > 2) value += likeness(entry, whole) * (!isName || isCode ? 1 : aside);
+      // Its id, as a terminal shows it; a question's stands behind a q.
+      if (entry.mark && [whole, "q" + whole].includes(entry.mark)) value += 60;
       if (isTyped && isName && entry.kind !== "code") value += named(entry, typed, tail);
       if (isTypedAsCode && isName && whole.length > 4 && entry.letters !== whole && isNear(entry.letters, whole)) value += 40;
       // A word alone may be a name, too; of these the ones that people wrote about come first.

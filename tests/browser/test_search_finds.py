@@ -109,6 +109,13 @@ def test_what_is_typed_as_others_call_it_is_found(site, open_page):
         assert any(wanted in address for address, _ in found), (query, found)
 
 
+def test_an_id_as_a_terminal_shows_it_comes_first(site, open_page):
+    page = open_page(f"file://{site}/{START}", width=1440)
+    for name in ("tp-row-forward", "ddp-join-all-reduces", "loss-nan", "all-gather"):
+        assert results(page, name)[0][0].endswith(f"#{name}")
+    assert results(page, "col-ring-bytes")[0][0].endswith("#q-col-ring-bytes")
+
+
 def test_names_are_fetched_for_who_seeks_one(site, open_page):
     page = open_page(f"file://{site}/{START}", width=1440)
     fetched = page.locator('head script[src$="search-names.js"]')
