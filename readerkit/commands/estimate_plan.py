@@ -193,7 +193,7 @@ def _compare(as_json: bool, given: dict[str, Any]) -> None:
             }
         )
     else:
-        show_sourced(runs_table(compared, halves if whole else {}, spoken()[0]))
+        show_sourced(runs_table(compared, halves if whole else {}, *spoken()))
 
 
 def _plain_compared(each: Compared) -> dict[str, Any]:

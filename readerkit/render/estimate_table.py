@@ -10,7 +10,7 @@ import click
 
 from readerkit.estimate.item import Estimate, Item
 from readerkit.estimate.quantity import Number
-from readerkit.model.language import Say, english
+from readerkit.model.language import Say, Told, english
 from readerkit.render.terminal_safe import visible_line
 from readerkit.wording.numbers import (
     format_billions,
@@ -117,7 +117,7 @@ def estimate_table(
                 lines += dim(say(item.convention))
             last = item.convention
             if item.source and item.source != source:
-                lines += dim(f"from {item.source}")
+                lines += dim(say(Told("from {source}", source=item.source)))
             source = item.source
         if estimate.symbols and not brief:
             meanings = (f"{name} {means}" for name, means in estimate.symbols.items())

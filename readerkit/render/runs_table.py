@@ -20,16 +20,17 @@ def runs_table(
     compared: Sequence[Compared],
     halves: Mapping[str, HalfTally],
     say: Say = english,
+    say_of: Say = english,
 ) -> str:
     """Return a row for each run, for one alone its layouts too, and each half's sum."""
     lines = [click.style(_row([*map(say, HEAD)]), bold=True)]
     lines += [_row(run_cells(each)) for each in compared]
     if len(compared) == 1:
-        lines += _alone(compared[0])
+        lines += _alone(compared[0], say)
     lines += [""] if halves else []
     for each in half_texts(halves):
         lines += _wrap(said(each, say))
-    lines += ["", *_wrap(READING)]
+    lines += ["", *_wrap(say_of(READING))]
     return "\n".join(lines)
 
 
@@ -84,19 +85,34 @@ def _place(place: CutPlace) -> str:
     return f"{place.place or '-'}/{place.cuts}"
 
 
-def _alone(each: Compared) -> list[str]:
+def _alone(each: Compared, say: Say) -> list[str]:
     run = each.run
-    lines = [*_wrap(f"from {run.source}"), *_wrap(f"ran {name_layout(run.layout)}")]
+    lines = _wrap(say("from {source}").format(source=run.source))
+    lines += _wrap(say("ran {layout}").format(layout=name_layout(run.layout)))
     if run.assumed:
-        lines += _wrap(f"not in the source, assumed: {run.assumed}")
-    for what, place in (("its means", each.same_means), ("all", each.any_means)):
-        if place.best is not None:
-            lines += _wrap(
-                f"best of {what}: {name_layout(place.best)}, recompute "
-                f"{place.best.recompute}, predicted {place.best_seconds:.2f} s"
-            )
-        else:
-            lines.append(f"best of {what}: nothing fits")
+        told = say("not in the source, assumed: {assumed}")
+        lines += _wrap(told.format(assumed=run.assumed))
+    for place, best, none in (
+        (
+            each.same_means,
+            say("best of its means: {layout}, recompute {recompute}, predicted {time}"),
+            say("best of its means: nothing fits"),
+        ),
+        (
+            each.any_means,
+            say("best of all: {layout}, recompute {recompute}, predicted {time}"),
+            say("best of all: nothing fits"),
+        ),
+    ):
+        if place.best is None:
+            lines.append(none)
+            continue
+        told = best.format(
+            layout=name_layout(place.best),
+            recompute=place.best.recompute,
+            time=f"{place.best_seconds:.2f} s",
+        )
+        lines += _wrap(told)
     return lines
 
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from readerkit.app.catalog import find_model
-from readerkit.app.interface_translation import read_words
+from readerkit.app.interface_translation import read_words, say_of_estimates
 from readerkit.app.page_estimates import work_out
 from readerkit.app.read_chapters import CHAPTERS
 from readerkit.commands.estimate import estimate
@@ -21,6 +21,7 @@ from readerkit.estimate.memory_timeline import timeline
 from readerkit.estimate.shape import Shape
 from readerkit.estimate.sizes import LAYOUT
 from readerkit.estimate.states import precision
+from readerkit.model.told_parts import in_parts
 from readerkit.render.estimate_table import ONE_OF
 from readerkit.render.html.instrument_view import NUMBERS
 from tests.helpers import (
@@ -166,6 +167,24 @@ def test_what_estimates_print_has_its_spanish_and_nothing_else_has():
     left = said - words.keys()
     assert {text for text in left if not AS_IT_IS.fullmatch(text)} == set()
     assert sorted(words.keys() - said) == []
+
+
+def test_conventions_and_notes_that_are_printed_have_their_spanish():
+    shown = [json.loads(printed(line).out) for line in EXAMPLES + MORE]
+    parts = [one for each in shown for one in each.get("estimates", [])]
+    said = {text for one in parts for text in one["notes"]}
+    said |= {item["convention"] for one in parts for item in one["items"]}
+    assert len(said) > 150
+    say, known = say_of_estimates("es"), read_words().conventions
+    same = [text for text in said if say(text) == text and " " in text]
+    assert [text for text in same if not in_parts(text, known)] == []
+
+
+def test_a_published_run_is_told_in_spanish(capsys):
+    asked = ("plan", "--against", "llama-3.1-405b-16384", "--lang", "es")
+    out = run(capsys, "estimate", *asked).out
+    assert "\nfuente: Dubey et al." in out and "\nse ejecutó con dp 128" in out
+    assert "\nel mejor de todos: dp 64" in out and "\nDesvío es lo predicho" in out
 
 
 @pytest.mark.parametrize("model", ["bloom-176b", "deepseek-v3", "gpt2"])
