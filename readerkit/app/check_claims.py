@@ -50,10 +50,14 @@ def written_for_pages(library: Library) -> Iterator[Claimable]:
     if not (root / "site" / "pages").is_dir():
         return
     from readerkit.app.read_chapters import read_chapters, read_labs
+    from readerkit.app.read_paths import read_routes
 
     yield from read_chapters(root)
     for lab in read_labs(root):
         yield from lab.texts
+    paths = read_routes(library)
+    yield from paths.failures
+    yield from paths.pairs
 
 
 def entry_named(library: Library, name: str) -> Claimable:
@@ -63,7 +67,7 @@ def entry_named(library: Library, name: str) -> Claimable:
         ReaderkitError: none, or several.
     """
     entries = entries_of(library)
-    what = "note, concept, mirror, tour, chapter, lab or question"
+    what = "note, concept, mirror, tour, path, chapter, lab or question"
     meant = choose(what, name, dict.fromkeys(entry.id for entry in entries))
     return next(entry for entry in entries if entry.id == meant)
 

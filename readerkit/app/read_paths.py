@@ -97,5 +97,5 @@ def _paths_in(language: str, paths: ReadingPaths) -> ReadingPaths:
         return known.get(name, none).texts
 
     failures = (_told(each, said(each.id), each.texts) for each in paths.failures)
-    pairs = (_told(each, said(each.id), ("wire",)) for each in paths.pairs)
+    pairs = (_told(each, said(each.id), each.texts) for each in paths.pairs)
     return structs.replace(paths, failures=(*failures,), pairs=(*pairs,))

@@ -71,9 +71,9 @@ KINDS = {
 @click.option(
     "--claims",
     is_flag=True,
-    help="Of a note, concept, mirror, tour, chapter, lab or question: its claims, "
-    "held, and the words that none says. With --check: list unproved sentences; "
-    "--strict: fail.",
+    help="Of a note, concept, mirror, tour, path, chapter, lab or question: its "
+    "claims, held, and the words that none says. With --check: list unproved "
+    "sentences; --strict: fail.",
 )
 @click.option(
     "--format",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec.structs import replace
 
-from readerkit.content.kind import Document, Entry, Kind
+from readerkit.content.claims import Claimed
+from readerkit.content.kind import Document, Kind
 from readerkit.content.translations import TranslatedPaths, Translation, english_stamp
 from readerkit.errors import ContentError, ContentFault
 from readerkit.model.base import UNWRITTEN, ConceptId, Id, Model, Text
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from readerkit.content.strict_yaml import Path
 
 
-class Failure(Entry, frozen=True):
+class Failure(Claimed, frozen=True):
     """A symptom, what causes it, and the notes that show the lines."""
 
+    TEXTS: ClassVar = ("symptom", "cause", "check")
     id: Id
     symptom: Text
     cause: Text
@@ -36,9 +38,9 @@ class Failure(Entry, frozen=True):
         return english_stamp(self, self.texts)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The names of its texts."""
-        return ("symptom", "cause", "check") if self.check else ("symptom", "cause")
+    def title(self) -> str:
+        """What shows."""
+        return self.symptom
 
     @property
     def told(self) -> str:
@@ -47,9 +49,10 @@ class Failure(Entry, frozen=True):
         return " ".join(filter(None, (self.cause, self.check, run)))
 
 
-class MechanismPair(Entry, frozen=True):
+class MechanismPair(Claimed, frozen=True):
     """A memory mechanism against a coordination mechanism, and the wire they share."""
 
+    TEXTS: ClassVar = ("wire",)
     id: Id
     memory: ConceptId
     coordination: ConceptId
@@ -59,7 +62,12 @@ class MechanismPair(Entry, frozen=True):
     @property
     def stamp(self) -> str:
         """The same."""
-        return english_stamp(self, ("wire",))
+        return english_stamp(self, self.texts)
+
+    @property
+    def title(self) -> str:
+        """The two."""
+        return f"{self.memory} × {self.coordination}"
 
 
 class ReadingPaths(Model, frozen=True):
@@ -129,6 +137,7 @@ def _faults(
                 got = f"'{entry.id}'"
                 yield entry.place.fault("a duplicate id", got, "each once")
             seen.add(entry.id)
+            yield from entry.claim_faults()
             names: dict[Path, str] = {
                 ("notes", number): name
                 for number, name in enumerate(entry.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from markupsafe import Markup
 
@@ -17,7 +18,7 @@ from readerkit.quiz.prompts import ChoicePrompt
 from readerkit.quiz.variant import Variant
 from readerkit.render.html.excerpt import excerpt
 from readerkit.render.html.file_page import proofs_of, ran_in, rights_of, view
-from readerkit.render.html.markdown import line, prose
+from readerkit.render.html.markdown import line
 from readerkit.render.html.mirror_page import mirror_lines
 from readerkit.render.html.notes import (
     NoteView,
@@ -163,29 +164,42 @@ def _symptom(paths: ReadingPaths, failure: Failure) -> Text:
 
 
 def _failure(model: SiteModel, paths: ReadingPaths, failure: Failure) -> Context:
-    spanish = paths.spanish.get(failure.id, Translation())
-    texts = spanish.texts
-    return {
-        "id": failure.id,
-        "title": _symptom(paths, failure),
-        "text": text(failure.cause, texts.get("cause"), prose),
-        "notes": _views(model, failure.notes),
-        "check": failure.check and text(failure.check, texts.get("check"), prose),
-        "run": failure.run,
-        "is_translated": {*failure.texts} <= texts.keys(),
-        "is_outdated": spanish.is_outdated(failure.stamp),
-    }
+    return (
+        {"check": ""}
+        | _told(model, paths, failure)
+        | {
+            "title": _symptom(paths, failure),
+            "notes": _views(model, failure.notes),
+            "run": failure.run,
+        }
+    )
 
 
 def _pairing(model: SiteModel, paths: ReadingPaths, pair: MechanismPair) -> Context:
-    spanish = paths.spanish.get(pair.id, Translation())
-    return {
-        "id": pair.id,
+    return _told(model, paths, pair) | {
         "both": _titles(model, (pair.memory, pair.coordination)),
-        "wire": text(pair.wire, spanish.texts.get("wire"), prose),
         "notes": _views(model, pair.notes),
-        "is_translated": bool(spanish.texts),
-        "is_outdated": spanish.is_outdated(pair.stamp),
+    }
+
+
+def _told(
+    model: SiteModel, paths: ReadingPaths, entry: Failure | MechanismPair
+) -> Context:
+    """Return the texts of an entry with their marks, and what proves them."""
+    spanish = paths.spanish.get(entry.id, Translation())
+    proofs = proofs_of(model, entry.id)
+
+    def told(name: str, english: str) -> Text:
+        how = partial(marked, english=english, proofs=proofs, part=None, place=entry.id)
+        return text(english, spanish.texts.get(name), how)
+
+    # A heading has no marks.
+    texts = {n: told(n, each) for n, each in entry.texts.items() if n != "symptom"}
+    return texts | {
+        "id": entry.id,
+        "proofs": passages(proofs, entry.id, texts.values()),
+        "is_translated": entry.texts.keys() <= spanish.texts.keys(),
+        "is_outdated": spanish.is_outdated(entry.stamp),
     }
 
 

@@ -1,4 +1,4 @@
-"""Claims on paragraphs of chapters and labs, and on a quiz: held, listed and shown."""
+"""Claims on chapters, labs, paths and a quiz: held, locked, listed and shown."""
 
 from __future__ import annotations
 
@@ -79,12 +79,32 @@ QUESTION = f"""\
 """
 PAGE = "site/pages/chapters/01-training.md"
 SIDE = PAGE.replace(".md", ".yaml")
+PATHS = f"""\
+failures:
+  - id: late
+    symptom: It is slow
+    cause: The limit of 8 is low, and always was.
+    notes: [close]
+    claims:
+      - {{says: limit of 8, {LIMIT}}}
+pairs:
+  - id: both
+    memory: collectives
+    coordination: all-reduce
+    wire: Ready is False.
+    notes: []
+    claims:
+      - {{says: Ready is False, {READY}}}
+"""
+ROUTES = "site/pages/paths.yaml"
 QUIZ = "quizzes/7/all.yaml"
 TASK, KEY = (f"site/pages/labs/01{part}.yaml" for part in ("", ".solution"))
 MORE = {
     f"../{PAGE}": CHAPTER,
     f"../{PAGE[:-3]}.es.md": SPANISH,
     f"../{SIDE}": BESIDE,
+    f"../{ROUTES}": PATHS,
+    f"../{ROUTES[:-5]}.es.yaml": "pairs: {both: {wire: READY es False.}}\n",
     f"../{TASK[:-5]}.md": LAB,
     f"../{TASK}": f"claims:\n  - {{says: batch has 8, {LIMIT}}}\n",
     f"../{KEY[:-5]}.md": SOLUTION,
@@ -117,10 +137,12 @@ def told_by(done: Result) -> str:
 def test_they_are_held_and_what_nothing_proves_is_listed(placed):
     done = placed.run("annotate", "--check", "--claims")
     assert (done.code, done.err) == (0, "")
-    assert "claims: 7 sentences held\n" in done.out
+    assert "claims: 9 sentences held\n" in done.out
     assert f"{PAGE}:9: training, text (Only): Only one waits.\n" in done.out
     told = f"{KEY[:-5]}.md:3: lab-01-solution, text (None): None was empty.\n"
     assert told in done.out and "lab-01, " not in done.out
+    told = f"{ROUTES}:2: late, cause (always): The limit of 8 is low, and always was.\n"
+    assert told in done.out
     assert f"{QUIZ}:19: pick, why (8): It has 8 of them.\n" in done.out
 
 
@@ -128,6 +150,8 @@ FALSE = {
     "a chapter": (SIDE, "READY, is: false", "READY, is: true", 2, "training"),
     "a lab": (TASK, "is: 8", "is: 9", 2, "lab-01"),
     "a solution": (KEY, "is: 8", "is: 9", 2, "lab-01-solution"),
+    "a failure": (ROUTES, "LIMIT, is: 8", "LIMIT, is: 9", 7, "late"),
+    "a pair": (ROUTES, "is: false", "is: true", 15, "both"),
     "an explanation": (QUIZ, "LIMIT, is: 8", "LIMIT, is: 9", 8, "pick"),
     "a right option": (QUIZ, "READY, is: false", "READY, is: true", 13, "pick"),
     "why one is wrong": (QUIZ, "is False, default: {file: lib/train.py, of: READY, "
@@ -160,6 +184,7 @@ def test_a_moved_pin_says_which_is_no_longer_true(placed):
         f"{QUIZ}:13",
         f"{QUIZ}:18",
         f"{SIDE}:2",
+        f"{ROUTES}:15",
     ]
 
 
@@ -177,6 +202,11 @@ REFUSED = {
         TASK, "batch has 8", "'hours: 3'",
         f"{TASK}:2: 'says' what no text says: got 'hours: 3', expected words of one "
         f"paragraph of {TASK[:-5]}.md",
+    ),
+    "words of another failure": (
+        ROUTES, "says: limit of 8", "says: Ready",
+        f"{ROUTES}:7: 'says' what no text says: got 'Ready', expected words of "
+        "symptom, cause, exactly as they stand",
     ),
     "no claims beside a chapter": (
         SIDE, BESIDE, "claim: []\n", f"{SIDE}:1: unknown key: got 'claim', expected "
@@ -205,6 +235,8 @@ def test_what_is_no_such_claim_is_refused_once_with_its_place(what, placed):
     ("name", "says"),
     [
         ("training", ["off by default", "A batch holds 8"]),
+        ("late", ["limit of 8"]),
+        ("both", ["Ready is False"]),
         ("lab-01", ["batch has 8"]),
         ("lab-01-s", ["batch had 8"]),
         ("pick", ["limit is 8", "off by default", "is False"]),
@@ -250,3 +282,19 @@ def test_a_labs_page_marks_them_and_keeps_those_of_the_solution_with_it(
     assert "batch had 8" not in problem
     listed = (site / "labs" / "index.html").read_text()
     assert "2 claimsafirmaciones" in re.sub("<[^>]+>", "", listed)
+
+
+def test_the_page_of_paths_marks_them_where_they_stand(placed, tmp_path):
+    site = tmp_path / "site"
+    done = placed.run("site", "build", "--output", str(site))
+    assert done.code == 0, done.err
+    late, both = re.findall(
+        r'<section class="symptom".*?</section>',
+        (site / "paths.html").read_text(),
+        re.S,
+    )
+    assert late.count('href="#late-claim-1"') == 1
+    assert both.count('href="#both-claim-1"') == 2  # in both languages
+    for name, part in (("late", late), ("both", both)):
+        assert part.count(f'id="{name}-claim-1"') == 1
+        assert part.count("Why these sentences are so") == 1
