@@ -18,6 +18,7 @@ from readerkit.app import page_estimates_script
 from readerkit.app.folders import cache_folder
 from readerkit.content import validation
 from readerkit.content.kind import Document, E, Kind
+from readerkit.upstreams import git_commands, package_source
 
 # Where ``make test`` put the real upstreams before pytest started.
 REAL_CACHE = cache_folder()
@@ -77,6 +78,11 @@ def _translated_once(translate: Any = page_estimates_script.translate) -> str:
 # Before any module takes it by its name.
 validation.read_document = _read_once
 page_estimates_script.translate = lambda *_: _translated_once()
+# To run anything between fork and exec, the kernel copies the page tables of a process
+# of tests, which holds a gigabyte. That a download ends with whoever waits for it is
+# tested on processes of the command, whose code this leaves alone.
+for _room in (git_commands, package_source):
+    pytest.MonkeyPatch().setattr(_room, "end_with_parent", None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
