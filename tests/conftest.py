@@ -79,8 +79,8 @@ def _translated_once(translate: Any = page_estimates_script.translate) -> str:
 validation.read_document = _read_once
 page_estimates_script.translate = lambda *_: _translated_once()
 # To run anything between fork and exec, the kernel copies the page tables of a process
-# of tests, which holds a gigabyte. That a download ends with whoever waits for it is
-# tested on processes of the command, whose code this leaves alone.
+# of tests, which holds a gigabyte. That git ends with whoever waits for it is tested on
+# processes of the command, which this leaves alone.
 for _room in (git_commands, package_source):
     pytest.MonkeyPatch().setattr(_room, "end_with_parent", None)
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator
 
 from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.quiz.variant import Variant
-from tests.helpers import SampleBook, make_book, run_process, serving, write_files
+from tests.helpers import SampleBook, make_book, run_typed, serving, write_files
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 
 USED = "{of: all_reduce, in: [lib/linear.py], count: 1}"
@@ -35,7 +35,8 @@ def make_quiz_book(folder: Path, questions: str = QUESTIONS) -> SampleBook:
     book = make_book(folder)
     quiz = {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": questions}
     write_files(book.root, quiz)
-    made = run_process("quiz", "lint", "7", "--update-lock", "--book", str(book.root))
+    arguments = ("quiz", "lint", "7", "--update-lock", "--book", str(book.root))
+    made = run_typed(*arguments, stdin="")
     assert (book.root / "quizzes/7/keys.lock").is_file(), made.err
     return book
 

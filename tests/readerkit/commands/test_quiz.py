@@ -23,7 +23,16 @@ from readerkit.app.quiz_banks import QuizBanks, open_history
 from readerkit.content.strict_yaml import parse_yaml
 from readerkit.model.addresses import source_page
 from tests.conftest import REAL_CACHE
-from tests.helpers import ROOT, WAIT_S, Result, run, run_process, run_typed, write_files
+from tests.helpers import (
+    ROOT,
+    WAIT_S,
+    Result,
+    made_once,
+    run,
+    run_process,
+    run_typed,
+    write_files,
+)
 from tests.readerkit.quiz.sample import BANK, QUESTIONS
 from tests.readerkit.test_interface_translation import in_code
 from tests.terminals import READERKIT, Terminal
@@ -40,10 +49,9 @@ PROOF = (
 HEAVY = ("torch", "jinja2", "tree_sitter", "git", "rich", "fsrs", "yaml", "genanki")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def template(tmp_path_factory) -> Path:
     """The book that ships, in which phase 7 is a short quiz; to be copied."""
-    root = tmp_path_factory.mktemp("template") / "book"
     text = QUESTIONS.replace("note: close", "note: tp-row-forward")
     for before, after in (
         ("notes: [close]", "notes: [tp-row-forward]"),
@@ -58,13 +66,18 @@ def template(tmp_path_factory) -> Path:
     ):
         assert before in text
         text = text.replace(before, after)
-    write_files(root, {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": text})
-    (root / "annotations").symlink_to(ROOT / "annotations")
-    here = {"READERKIT_CACHE": str(REAL_CACHE), "READERKIT_DATA": str(root / "data")}
-    arguments = ("quiz", "lint", "7", "--update-lock", "--book", str(root))
-    done = run_process(*arguments, environment=here)
-    assert done.code == 0, done.err
-    return root
+
+    def make(folder: Path) -> None:
+        root = folder / "book"
+        write_files(root, {"quizzes/7/bank.yaml": BANK, "quizzes/7/all.yaml": text})
+        (root / "annotations").symlink_to(ROOT / "annotations")
+        here = {"READERKIT_CACHE": str(REAL_CACHE)}
+        here["READERKIT_DATA"] = str(root / "data")
+        arguments = ("quiz", "lint", "7", "--update-lock", "--book", str(root))
+        done = run_process(*arguments, environment=here)
+        assert done.code == 0, done.err
+
+    return made_once(tmp_path_factory, "short-quiz", make) / "book"
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from tests.helpers import (
     run,
     write_files,
 )
+from tests.processes import is_gone, wait_for
 from tests.readerkit.upstreams.archives import (
     NAME,
     SDIST,
@@ -469,6 +470,7 @@ def test_killed_fetch_looks_unfinished_and_the_next_one_succeeds(
                 os.kill(process, signal.SIGKILL)
             out, err = reader.communicate(timeout=WAIT_S)
         assert reader.returncode == -signal.SIGKILL
+        wait_for(lambda: is_gone(children[0]), WAIT_S)  # git ends with whom it is for
         assert "files from" not in out
         assert err == ""
         lock = Lock.parse((book / "annotations/sample.lock").read_text(), "sample.lock")
