@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from readerkit.app import page_estimates_script
+from readerkit.app import page_estimates_script, published_runs
 from readerkit.app.folders import cache_folder
 from readerkit.content import validation
 from readerkit.content.kind import Document, E, Kind
@@ -78,6 +78,7 @@ def _translated_once(translate: Any = page_estimates_script.translate) -> str:
 # Before any module takes it by its name.
 validation.read_document = _read_once
 page_estimates_script.translate = lambda *_: _translated_once()
+published_runs.compare = cache(published_runs.compare)  # two searches for each run
 # To run anything between fork and exec, the kernel copies the page tables of a process
 # of tests, which holds a gigabyte. That git ends with whoever waits for it is tested on
 # processes of the command, which this leaves alone.

@@ -15,9 +15,8 @@ from tests.readerkit.estimate.catalog import CLUSTERS, shape
 RUNS = load_runs()
 
 
-@pytest.fixture(scope="module")
-def compared():
-    return {run.name: compare(run, Assumptions()) for run in RUNS}
+def named(name: str) -> Run:
+    return next(run for run in RUNS if run.name == name)
 
 
 def test_the_constants_that_ship_are_those_that_the_tool_fits():
@@ -37,15 +36,16 @@ def test_halves_take_turns_in_the_order_of_the_file():
 
 
 @pytest.mark.further
-def test_the_half_that_was_not_fitted_comes_near(compared):
-    judged = tally(compared.values())["judge"]
+def test_the_half_that_was_not_fitted_comes_near():
+    compared = [compare(run, Assumptions()) for run in RUNS]
+    judged = tally(compared)["judge"]
     assert judged.runs >= 12
     assert judged.near / judged.runs >= 9 / 12
     assert judged.first / judged.runs >= 9 / 12
     # All but ZeRO-3 of 2021 on more than a thousand GPUs, microbatch 1.
     far = {
         each.run.name
-        for each in compared.values()
+        for each in compared
         if each.run.half == "judge" and abs(each.error) > 0.25
     }
     assert far == {"zero-175b-1536", "zero-530b-2240"}
@@ -73,12 +73,12 @@ def test_zero_3_of_2021_took_what_one_network_card_of_each_node_takes():
         ("mt-nlg-2800", 50.2),
     ],
 )
-def test_what_was_measured_is_in_seconds_of_a_step(compared, name, seconds):
-    assert compared[name].run.seconds == pytest.approx(seconds, rel=1e-3)
+def test_what_was_measured_is_in_seconds_of_a_step(name, seconds):
+    assert named(name).seconds == pytest.approx(seconds, rel=1e-3)
 
 
-def test_a_run_whose_layout_does_not_fit_has_no_place(compared):
-    llama = compared["llama-3.1-405b-16384"]
+def test_a_run_whose_layout_does_not_fit_has_no_place():
+    llama = compare(named("llama-3.1-405b-16384"), Assumptions())
     assert llama.same_means.place is None and llama.any_means.place
 
 
