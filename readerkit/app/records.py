@@ -18,7 +18,7 @@ from readerkit.evidence.relevance import Evidence
 from readerkit.model import stored
 from readerkit.model.anchor import Span
 from readerkit.model.freshness import Change, digest, outdated
-from readerkit.model.git_names import parse_path
+from readerkit.model.git_names import BlobId, TreePath, parse_path
 from readerkit.upstreams.store import blob_id
 
 
@@ -109,11 +109,18 @@ def code_today(library: Library) -> dict[str, str]:
         minis = library.sources(book.upstreams[MINIS])
         blobs[MINIS] = {path: blob_id(minis.read(path)) for path in minis.paths}
     ours = PACKAGE.parent / "mini_impls"  # whatever the book: they compare, no others
-    blobs[PROGRAM] = {
-        parse_path(path.relative_to(ours.parent).as_posix()): blob_id(path.read_bytes())
-        for path in (ours / "launch.py", *(ours / "compare").glob("*.py"))
-    }
+    if MINIS in blobs:  # no pages show what measures them, but experiments call it
+        blobs[MINIS] |= _blobs_of((ours / "demos").glob("*.py"))
+    blobs[PROGRAM] = _blobs_of((ours / "launch.py", *(ours / "compare").glob("*.py")))
     return parts_of(pins, blobs)
+
+
+def _blobs_of(ours: Iterable[Path]) -> dict[TreePath, BlobId]:
+    top = PACKAGE.parent
+    return {
+        parse_path(path.relative_to(top).as_posix()): blob_id(path.read_bytes())
+        for path in ours
+    }
 
 
 def _found(
