@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import get_args
 
 import pytest
@@ -113,8 +114,13 @@ TABLES = {
 SAYS = ("say", "counted", "named")
 
 
-def in_templates() -> Iterator[tuple[str, str, bool]]:
-    """Yield each text of a template with its place, and whether it is surely said."""
+@cache
+def in_templates() -> tuple[tuple[str, str, bool], ...]:
+    """Return each text of a template with its place, and whether it is surely said."""
+    return tuple(_in_templates())
+
+
+def _in_templates() -> Iterator[tuple[str, str, bool]]:
     for path in sorted(TEMPLATES.glob("*.html")):
         tree = Environment().parse(path.read_text("utf-8"))
         said = {
@@ -136,7 +142,12 @@ def in_scripts(calls: str = "say|tell") -> Iterator[tuple[str, str, bool]]:
                 yield text, f"{path.relative_to(ROOT)}:{number}", bool(say)
 
 
-def in_code() -> Iterator[tuple[str, str, bool]]:
+@cache
+def in_code() -> tuple[tuple[str, str, bool], ...]:
+    return tuple(_in_code())
+
+
+def _in_code() -> Iterator[tuple[str, str, bool]]:
     rooms = [
         (ROOT / name).rglob("*.py")
         for name in ("readerkit", "mini_impls/compare", "mini_impls/faults")
@@ -147,7 +158,7 @@ def in_code() -> Iterator[tuple[str, str, bool]]:
             id(text)
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and node.args
-            if re.fullmatch(r"(.*\.)?(say|Told|MenuItem)", ast.unparse(node.func))
+            if called(node) in ("say", "Told", "MenuItem")
             for text in ast.walk(node.args[0])
         } - {
             id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)
@@ -156,6 +167,13 @@ def in_code() -> Iterator[tuple[str, str, bool]]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 where = f"{path.relative_to(ROOT)}:{node.lineno}"
                 yield node.value, where, id(node) in said
+
+
+def called(call: ast.Call) -> str:
+    """Return the name that is called, whatever it is an attribute of."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def test_every_phrase_has_a_spanish_one():
