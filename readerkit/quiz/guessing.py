@@ -9,7 +9,7 @@ from itertools import product
 
 from readerkit.errors import ContentFault
 from readerkit.quiz.bank import Bank
-from readerkit.quiz.kinds.choice import AskedChoice, Choice, Option
+from readerkit.quiz.kinds.choice import Choice, Option
 
 MAX_TRICK_GAIN = 0.15
 """How far above blind guessing a reader may get with a trick, over the bank."""
@@ -79,11 +79,10 @@ def _positions(
     chance: dict[str, float] = defaultdict(float)
     total = len(singles) * len(seeds)
     for question, seed in product(singles, seeds):
-        asked = bank.variant(question.id, seed)
-        assert isinstance(asked, AskedChoice)
-        for label, option in asked.options.items():
-            seen[label] += option.right
-            chance[label] += 1 / len(asked.options)
+        _, draw = bank.scene(question.id, seed)
+        for label, index in question.order(draw).items():
+            seen[label] += question.options[index].right
+            chance[label] += 1 / len(question.options)
     for label in seen:
         if (seen[label] - chance[label]) / total > MAX_POSITION_GAIN:
             share = seen[label] / total

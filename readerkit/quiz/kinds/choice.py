@@ -84,13 +84,17 @@ class Choice(Question, frozen=True):
         """Return options and reasons."""
         return [text for option in self.options for text in (option.text, option.why)]
 
+    def order(self, draw: SeededDraw) -> dict[str, int]:
+        """Return the index of the option behind each letter of a variant."""
+        options = draw.shuffled(range(len(self.options)))
+        return dict(zip(letters(len(options)), options, strict=True))
+
     def ask(self, scene: Scene, draw: SeededDraw) -> AskedChoice:
         """Return the options in the variant's order."""
-        labels = letters(len(self.options))
+        order = self.order(draw)
+        labels = list(order)
         shown = {}
-        for label, index in zip(
-            labels, draw.shuffled(range(len(self.options))), strict=True
-        ):
+        for label, index in order.items():
             option = self.options[index]
             shown[label] = ShownOption(
                 scene.text(option.text),
