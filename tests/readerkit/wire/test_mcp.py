@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ from tests.helpers import (
 from tests.readerkit.commands.test_init import APP
 from tests.terminals import WAIT_S
 
-pytest.importorskip("mcp", reason="pip install 'readerkit-distributed[mcp]'")
-from mcp import ClientSession, StdioServerParameters, stdio_client
-
-pytestmark = pytest.mark.sampled
+# The package takes a second to import: only a process that asks a server does.
+WITHOUT = find_spec("mcp") is None
+pytestmark = [
+    pytest.mark.sampled,
+    pytest.mark.skipif(WITHOUT, reason="pip install 'readerkit-distributed[mcp]'"),
+]
 
 CLAIMED = ANNOTATIONS.replace(
     "  cost: A gather later.\n",
@@ -50,6 +53,7 @@ def ask(
     *calls: tuple[str, dict[str, Any]], book: str = "", cwd: Path | None = None
 ) -> list[Any]:
     """Return each answer of one server; of a refusal its text."""
+    from mcp import ClientSession, StdioServerParameters, stdio_client
 
     async def play() -> list[Any]:
         arguments = [
