@@ -176,9 +176,15 @@ def test_an_expert_keeps_what_weighs_most(shape, data, factor):
 
 @pytest.mark.parametrize(
     ("copies", "experts", "factor", "expected"),
-    [(64, 4, 1.0, 16), (64, 4, 1.25, 20), (10, 4, 1.0, 3), (3, 8, 1.0, 1)],
+    [
+        (64, 4, 1.0, 16),
+        (64, 4, 1.25, 20),
+        (10, 4, 1.0, 3),
+        (9, 4, 2.0, 5),  # 4.5, and not twice the 3 that a share alone would be
+        (3, 8, 1.0, 1),
+    ],
 )
-def test_capacity_is_rounded_up(copies, experts, factor, expected):
+def test_capacity_is_rounded_up_once(copies, experts, factor, expected):
     assert get_capacity(copies, experts, factor) == expected
 
 
@@ -243,6 +249,20 @@ def test_the_loss_reaches_the_router_and_pulls_the_load_down():
         logits = tokens @ (router.weight - 3 * router.weight.grad).T
         after = topk_routing(logits, 2, "softmax")[1].sum(0).float().std()
     assert router.weight.grad.abs().sum() > 0 and after < before
+
+
+@pytest.mark.parametrize("function", ["softmax", "sigmoid"])
+def test_the_loss_is_of_scores_that_add_up_to_one(function):
+    """Of each token, over all experts and not over the chosen ones."""
+    config = replace(SMALL, moe_aux_loss_coeff=1.0, moe_router_score_function=function)
+    router, tokens, (weights, chosen) = route(config)
+    (weights.sum() * 0).backward()
+    weight = router.weight.detach().requires_grad_()
+    logits = tokens.detach() @ weight.T
+    scores = logits.exp() if function == "softmax" else logits.sigmoid()
+    scores = scores / scores.sum(-1, keepdim=True)
+    load_balancing_loss(scores, chosen.sum(0), 2, 1.0).backward()
+    torch.testing.assert_close(router.weight.grad, weight.grad)
 
 
 def test_dropped_tokens_count_in_the_loss():

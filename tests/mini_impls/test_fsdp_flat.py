@@ -149,6 +149,26 @@ def test_one_step_sends_these_in_this_order(pool):
     ]
 
 
+def train_on_filled_memory(rank):
+    torch.use_deterministic_algorithms(True)  # memory begins as NaN, not as it was
+    try:
+        _, _, handles, _ = train(rank, CONFIG, LAYERS, *SGD, 1)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    return handles
+
+
+def test_what_was_padded_has_a_gradient_of_zero(pool):
+    """Or a norm of the shards would be of more than the model."""
+    answers = pool.run(train_on_filled_memory)
+    padded = 0
+    for name, (sharded, unpadded, *_) in answers[0].items():
+        whole = torch.cat([handles[name][2] for handles in answers])
+        assert whole.isfinite().all() and not whole[unpadded:].any(), name
+        padded += pool.world_size * sharded - unpadded
+    assert padded
+
+
 def watch(rank):
     """Return the most whole bytes alive at any layer, and what stays afterwards."""
     model = build_model(replace(CONFIG, num_layers=6))
