@@ -444,6 +444,10 @@ def test_the_notes_of_a_folder_are_held_where_locks_are_written(whole, capsys):
     whole.path("sample/linear.yaml").write_text("")
     whole.path("../quizzes/7/all.yaml").unlink()
     done = run(capsys, "annotate", "--update-lock", *at)
+    assert (done.code, done.out) == (1, "")
+    assert "site/pages/paths.yaml:2:69: unknown id: got 'close'" in done.err
+    whole.path("../site/pages/paths.yaml").unlink()
+    done = run(capsys, "annotate", "--update-lock", *at)
     assert done.code == 0, done.err
     # The lock of the other notes lets go of them, and a folder has none.
     assert done.out.splitlines()[1:] == [
