@@ -1,10 +1,25 @@
 """Pools of ranks, one for each world size, shared by the whole session."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from ranks import RankPool
+
+HERE = Path(__file__).parent
+POOLS = {size: RankPool(size) for size in (2, 3, 4)}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """End the ranks before a test of others: idle ones look about, too.
+
+    A pool starts again when it is asked again.
+    """
+    if nextitem is None or not nextitem.path.is_relative_to(HERE):
+        for pool in POOLS.values():
+            pool.close()
 
 
 @pytest.fixture(autouse=True)
@@ -16,25 +31,22 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def pool2() -> Iterator[RankPool]:
     """Two ranks."""
-    pool = RankPool(2)
-    yield pool
-    pool.close()
+    yield POOLS[2]
+    POOLS[2].close()
 
 
 @pytest.fixture(scope="session")
 def pool3() -> Iterator[RankPool]:
     """Three ranks."""
-    pool = RankPool(3)
-    yield pool
-    pool.close()
+    yield POOLS[3]
+    POOLS[3].close()
 
 
 @pytest.fixture(scope="session")
 def pool4() -> Iterator[RankPool]:
     """Four ranks."""
-    pool = RankPool(4)
-    yield pool
-    pool.close()
+    yield POOLS[4]
+    POOLS[4].close()
 
 
 @pytest.fixture(scope="session", params=[2, 3])
