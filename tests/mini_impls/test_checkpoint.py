@@ -610,6 +610,13 @@ def test_training_goes_on_while_a_checkpoint_is_written(pool2, tmp_path):
     assert saved_steps(tmp_path / "kept") == [3, 4]
 
 
+def test_steps_are_in_the_order_of_their_numbers(tmp_path):
+    """Not of their names, once these are longer than the zeros in front."""
+    for step in (10**8, 7, 10**8 - 1):
+        (tmp_path / NAMED.format(step)).mkdir()
+    assert saved_steps(tmp_path) == [7, 10**8 - 1, 10**8]
+
+
 def test_at_least_one_checkpoint_is_kept(tmp_path):
     with pytest.raises(ValueError, match="at least 1 checkpoint is kept, not 0"):
         AsyncCheckpointer(tmp_path, None, keep=0)

@@ -84,6 +84,14 @@ def test_a_copy_is_of_the_moment_and_its_bytes_and_seconds_count():
     assert len(threads) == 2 and not any(thread.is_alive() for thread in threads)
 
 
+def test_seconds_of_all_copies_of_one_way_add_up():
+    link = HostLink(CPU, bytes_per_s=4e3)
+    for numel in (500, 100):  # the longer first, which the last alone would not be
+        link.start(torch.ones(numel), "to host").wait()
+    link.close()
+    assert link.busy_s["to host"] > 0.59
+
+
 def test_what_had_work_beside_it_is_not_exposed():
     link = HostLink(CPU, bytes_per_s=1e5)
     copy = link.start(torch.ones(1000), "to device")
